@@ -201,11 +201,13 @@ pub struct DiskOptions {
     pub io_uring: bool,
     /// Past the page cache, where the file system says that it can.
     pub direct: bool,
+    /// Make the index of each file while it is written.
+    pub index: bool,
 }
 
 impl Default for DiskOptions {
     fn default() -> DiskOptions {
-        DiskOptions { write_blocks: None, io_uring: true, direct: true }
+        DiskOptions { write_blocks: None, io_uring: true, direct: true, index: true }
     }
 }
 

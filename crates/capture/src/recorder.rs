@@ -12,15 +12,20 @@
 //! published goes to the file within a second, and the same block is continued later, so that an
 //! idle link costs no space. [`file`] says how files stay valid at every moment.
 //!
+//! An [`indexer`] thread makes the indexes of the files meanwhile, of blocks that are still in the
+//! ring.
+//!
 //! A file that another program deletes while it is written is reported, and another one takes its
 //! place. The first error (a full disk, a dead disk) stops the run. What is in the ring goes to the
 //! directories that still work; without one it is missed under its cause.
 
 mod begin;
 mod buffer;
+mod feed;
 mod file;
 mod folder;
 mod housekeeper;
+mod indexer;
 mod lane;
 mod queue;
 mod supplier;
@@ -37,6 +42,8 @@ use begin::{Begun, Unstarted, begin};
 use file::LaneFile;
 use folder::Folder;
 use housekeeper::Housekeeper;
+pub use indexer::IndexSummary;
+use indexer::{IndexThread, Indexer};
 use lane::Lane;
 use queue::Queue;
 use ringside_core::{LaneId, Shown, SourceInterface, Timestamp};
@@ -134,6 +141,7 @@ struct Shared {
 /// A recorder whose files and queues are open and whose threads do not run yet.
 pub(crate) struct Recorder {
     writers: Vec<WriterSetup>,
+    indexer: Option<Indexer>,
     shared: Arc<Shared>,
     notes: Vec<String>,
     unstarted: Unstarted,
@@ -222,6 +230,10 @@ impl Recorder {
             writers: AtomicUsize::new(directories),
             gone: (0..directories).map(|_| AtomicBool::new(false)).collect(),
         });
+        let indexer = match config.options.index {
+            true => Some(Indexer::new(shared.clone(), config.ring.view()?, config.worker_cpus)),
+            false => None,
+        };
         let mut writers = Vec::new();
         for (directory, (folder, files)) in folders.into_iter().enumerate() {
             let (writer, note) = writer(
@@ -234,9 +246,10 @@ impl Recorder {
                 config.worker_cpus,
             );
             notes.push(note);
+            indexer.iter().for_each(|indexer| writer.folder.index_by(indexer.indexing()));
             writers.push(writer);
         }
-        Ok(Recorder { writers, shared, notes, unstarted })
+        Ok(Recorder { writers, indexer, shared, notes, unstarted })
     }
 
     /// What a process must know that is to finish the recording if this one dies.
@@ -269,7 +282,8 @@ impl Recorder {
         let locks = std::mem::take(&mut self.unstarted.locks);
         let folders = self.writers.iter().map(|writer| writer.folder.clone()).collect();
         let (writers, keepers) = (Vec::new(), Vec::new());
-        let mut threads = RecorderThreads { writers, keepers, folders, locks };
+        let indexer = self.indexer.map(IndexThread::start).transpose()?;
+        let mut threads = RecorderThreads { writers, keepers, indexer, folders, locks };
         for writer in self.writers {
             let (folder, shared) = (writer.folder.clone(), self.shared.clone());
             let index = writer.directory;
@@ -288,14 +302,15 @@ pub(crate) struct RecorderThreads {
     writers: Vec<JoinHandle<Vec<FileList>>>,
     /// Housekeepers and suppliers.
     keepers: Vec<JoinHandle<()>>,
+    indexer: Option<IndexThread>,
     folders: Vec<Arc<Folder>>,
     locks: Vec<RunLock>,
 }
 
 impl RecorderThreads {
     /// Waits until all lanes are in files, and these on the medium. Returns the files, lane by
-    /// lane, and what was deleted and is kept in all directories.
-    pub(crate) fn finish(self, control: &Control) -> (FileList, Summary) {
+    /// lane, what was deleted and is kept in all directories, and what was made of indexes.
+    pub(crate) fn finish(self, control: &Control) -> Recorded {
         let mut lanes: Vec<FileList> = Vec::new();
         for writer in self.writers {
             let Ok(files) = writer.join() else {
@@ -311,6 +326,13 @@ impl RecorderThreads {
             // One that died has failed the run by itself.
             let _ = keeper.join();
         }
+        let indexes = self.indexer.and_then(|thread| {
+            let made = thread.finish();
+            if made.is_none() {
+                tracing::warn!("the index thread died; `ringside index` makes what is missing");
+            }
+            made
+        });
         let mut kept = Summary::default();
         let places: Vec<_> = self.folders.iter().map(|folder| folder.dir.clone()).collect();
         for (lock, folder) in self.locks.into_iter().zip(self.folders) {
@@ -327,8 +349,15 @@ impl RecorderThreads {
             files.count_what_is_there(&places);
             all.append(files);
         }
-        (all, kept)
+        Recorded { files: all, kept, indexes }
     }
+}
+
+/// What a recorder did.
+pub(crate) struct Recorded {
+    pub(crate) files: FileList,
+    pub(crate) kept: Summary,
+    pub(crate) indexes: Option<IndexSummary>,
 }
 
 /// The largest size in whole pages, in which file systems allocate: the last page counts in full.

@@ -18,7 +18,7 @@ use crate::control::{ConsumerCounts, Control};
 use crate::keep::{DigestQueue, DigestWriter, Patience, RulesReport, Selection, Selector};
 use crate::lane::LaneStatus;
 use crate::output::FileList;
-pub use crate::recorder::{MadeDirectories, RecordingFacts};
+pub use crate::recorder::{IndexSummary, MadeDirectories, RecordingFacts};
 use crate::share::{Share, ShareSocket};
 pub use crate::start::RunError;
 use crate::start::spawn;
@@ -68,6 +68,8 @@ pub struct RunReport {
     pub files: FileList,
     /// Of a recording in directories: what was deleted to keep to the limits, and what is there.
     pub kept: Option<retention::Summary>,
+    /// Of a recording in directories: what was made of the files' indexes, if that was wanted.
+    pub indexes: Option<IndexSummary>,
     /// What failed on the way; the ledger includes its losses.
     pub errors: Vec<String>,
     /// What the trigger did, if there was one.
@@ -317,7 +319,8 @@ impl Run {
         }
         let mut ledger = Ledger::from_lanes(lanes);
         let trigger = self.trigger.and_then(|thread| thread.join().ok());
-        let Consumed { files, kept, line } = self.consumer.finish(&self.counts, &self.control);
+        let Consumed { files, kept, indexes, line } =
+            self.consumer.finish(&self.counts, &self.control);
         ledger.consumers.push(line);
         let copying = self.copying.into_iter().map(|thread| thread.finish(&self.control));
         ledger.consumers.extend(copying);
@@ -330,7 +333,7 @@ impl Run {
         let profiles = LaneStatus::profiles(&self.status);
         let rules = self.selection.as_ref().and_then(Selection::rules_report);
         let errors = self.control.errors();
-        RunReport { ledger, files, kept, errors, trigger, profiles, rules }
+        RunReport { ledger, files, kept, indexes, errors, trigger, profiles, rules }
     }
 }
 

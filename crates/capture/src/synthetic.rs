@@ -76,7 +76,8 @@ pub fn record(config: SyntheticConfig) -> Result<SyntheticReport, RunError> {
     let recorder = Recorder::prepare(RecorderConfig {
         directories: config.directories,
         rotation: Rotation::default(),
-        options: config.options,
+        // Its frames are not worth one.
+        options: DiskOptions { index: false, ..config.options },
         retention: Policy::default(),
         lanes: vec![interface.name.clone(); config.lanes],
         interfaces: vec![interface],

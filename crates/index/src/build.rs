@@ -1,10 +1,10 @@
 //! Building the index of a file: one pass over its frames, in bounded memory.
 
-use crate::file::{Directory, HEADER_BYTES, Identity, LINKS_MAX, SegmentEntry, path_of};
+use crate::file::{Directory, HEADER_BYTES, Identity, SegmentEntry, links_of, path_of};
 use crate::parts::Collector;
 use crate::segment::Builder;
-use ringside_core::{LinkType, Shown, Stamps};
-use ringside_store::{Notice, PartReader, PartStep, StoreError};
+use ringside_core::{LinkType, Shown};
+use ringside_store::{IndexMaker, Notice, PartReader, PartStep, StoreError};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -58,7 +58,8 @@ pub fn build(path: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Built, B
     let mut reader = PartReader::open(path)?;
     let target = path_of(path);
     let fail = |source| BuildError::Write { path: target.clone(), source };
-    let (metadata, draft) = (metadata.map_err(fail)?, draft_of(&target));
+    let draft = IndexMaker::Reader.draft_of(path.file_name().unwrap_or_default());
+    let (metadata, draft) = (metadata.map_err(fail)?, target.with_file_name(draft));
     let made = File::create(&draft).map_err(fail)?;
     let built = write(&mut reader, &made, &metadata, go_on).and_then(|built| {
         if built.is_stopped {
@@ -74,14 +75,6 @@ pub fn build(path: &Path, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Built, B
         let _ = fs::remove_file(&draft);
         fail(error)
     })
-}
-
-/// Where an index is made: hidden, so that no half of one is ever found.
-fn draft_of(target: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(".next");
-    target.with_file_name(name)
 }
 
 fn write(
@@ -119,7 +112,7 @@ fn write(
             built.parts += 1;
             built.frames += part.frames;
             built.anything += u64::from(keys.is_none());
-            out.builder.add(part, keys, reader.dropped().cloned().unwrap_or_default());
+            out.builder.add(part, keys.as_ref(), reader.dropped().cloned().unwrap_or_default());
             out.end_segment(false)?;
         }
         built.bytes = reader.bytes();
@@ -145,15 +138,13 @@ fn directory(
     built: &Built,
     segments: Vec<SegmentEntry>,
 ) -> Directory {
-    let mut links: Vec<_> = reader.interfaces().iter().map(|one| one.link_type).collect();
-    links.sort_unstable();
-    links.dedup();
+    let place = reader.recording().map(|it| (it.run.clone(), it.lane, it.sequence));
     Directory {
-        identity: Identity::of(metadata, reader.recording(), reader.is_finished()),
+        identity: Identity::of(metadata, place, reader.is_finished()),
         covered_bytes: built.bytes,
         parts: built.parts,
         frames: built.frames,
-        links: Some(links).filter(|links| links.len() <= LINKS_MAX),
+        links: links_of(reader.interfaces().iter().map(|one| one.link_type)),
         segments,
     }
 }
@@ -174,15 +165,8 @@ impl Output<'_> {
         let coded = self.builder.take();
         self.file.write_all(&coded.head)?;
         self.file.write_all(&coded.groups)?;
-        let stamps = coded.entries.iter().map(|entry| entry.part.stamps);
-        let segment = SegmentEntry {
-            head_bytes: coded.head.len(),
-            head_checksum: crate::code::checksum(&coded.head),
-            groups_bytes: coded.groups.len() as u64,
-            stamps: stamps.fold(Stamps::NONE, Stamps::with),
-        };
-        self.offset += segment.head_bytes as u64 + segment.groups_bytes;
-        self.segments.push(segment);
+        self.offset += (coded.head.len() + coded.groups.len()) as u64;
+        self.segments.push(coded.entry());
         Ok(())
     }
 }

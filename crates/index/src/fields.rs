@@ -167,5 +167,14 @@ impl Known for Captured<'_> {
 
 #[inline]
 fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
+    match *bytes {
+        [one] => one.into(),
+        [a, b] => u16::from_be_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f] => u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into(),
+        _ => match <[u8; 16]>::try_from(bytes) {
+            Ok(address) => u128::from_be_bytes(address),
+            Err(_) => bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte)),
+        },
+    }
 }

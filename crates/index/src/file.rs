@@ -20,6 +20,14 @@ const DIRECTORY_BYTES_MAX: usize = 16 << 20;
 /// Link types that are kept one by one. A file of more is pruned by time alone.
 pub(crate) const LINKS_MAX: usize = 16;
 
+/// The link types of all interfaces, each once; none if they are too many.
+pub(crate) fn links_of(interfaces: impl Iterator<Item = LinkType>) -> Option<Vec<LinkType>> {
+    let mut links: Vec<_> = interfaces.collect();
+    links.sort_unstable();
+    links.dedup();
+    Some(links).filter(|links| links.len() <= LINKS_MAX)
+}
+
 /// Where the index of a capture file lies.
 pub fn path_of(capture: &Path) -> PathBuf {
     let mut name = capture.as_os_str().to_owned();
@@ -27,13 +35,16 @@ pub fn path_of(capture: &Path) -> PathBuf {
     name.into()
 }
 
+/// Run, lane and number of a file of a recording.
+pub(crate) type Place = (String, LaneId, u64);
+
 /// Which file an index is of, and in what state that was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) file_bytes: u64,
     pub(crate) modified_ns: i64,
-    /// Run, lane and number of a file of a recording.
-    pub(crate) place: Option<(String, LaneId, u64)>,
+    /// Of a file of a recording.
+    pub(crate) place: Option<Place>,
     /// Something may have come to that file since.
     pub(crate) is_growing: bool,
 }
@@ -203,17 +214,9 @@ impl Index {
 
 impl Identity {
     /// Of a file whose metadata are these.
-    pub(crate) fn of(
-        metadata: &Metadata,
-        header: Option<&FileHeader>,
-        is_finished: bool,
-    ) -> Identity {
-        Identity {
-            file_bytes: metadata.len(),
-            modified_ns: modified_ns(metadata),
-            place: header.map(|header| (header.run.clone(), header.lane, header.sequence)),
-            is_growing: !is_finished,
-        }
+    pub(crate) fn of(metadata: &Metadata, place: Option<Place>, is_finished: bool) -> Identity {
+        let (file_bytes, modified_ns) = (metadata.len(), modified_ns(metadata));
+        Identity { file_bytes, modified_ns, place, is_growing: !is_finished }
     }
 
     /// How an index stands to the file that has these metadata now; none if to another one.
@@ -236,7 +239,7 @@ impl Identity {
     }
 }
 
-fn read_place(reader: &mut Reader<'_>) -> Option<(String, LaneId, u64)> {
+fn read_place(reader: &mut Reader<'_>) -> Option<Place> {
     let length = reader.number()?;
     let run = String::from_utf8(reader.bytes(length)?.to_vec()).ok()?;
     Some((run, LaneId(reader.number()?), reader.number()?))

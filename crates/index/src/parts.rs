@@ -3,6 +3,7 @@
 use crate::code::put;
 use crate::fields::{Captured, fields};
 use crate::key::{Key, Kind};
+use crate::postings::{PartKeys, packed};
 use ringside_core::LinkType;
 
 /// Bytes that the keys of a part may take, each as its distance from the one before: 0.8 % of a
@@ -13,17 +14,25 @@ const KEY_BYTES_MAX: usize = 8 << 10;
 const COLLECTED_MAX: usize = 4 * KEY_BYTES_MAX;
 /// Keys that were met last, each in the place that it hashes to: of most frames all keys are there.
 const RECENT: usize = 1 << 12;
+/// Stands for no key: no kind has the number 0.
+const NONE: u64 = 0;
 
 /// The keys of a part, while its frames are read.
 pub(crate) struct Collector {
-    recent: Vec<Option<Key>>,
-    keys: Vec<Key>,
+    recent: Vec<u64>,
+    recent_long: Vec<Option<u128>>,
+    keys: PartKeys,
     is_anything: bool,
 }
 
 impl Collector {
     pub(crate) fn new() -> Collector {
-        Collector { recent: vec![None; RECENT], keys: Vec::new(), is_anything: false }
+        Collector {
+            recent: vec![NONE; RECENT],
+            recent_long: vec![None; RECENT],
+            keys: PartKeys::default(),
+            is_anything: false,
+        }
     }
 
     /// Notes what a frame has.
@@ -44,45 +53,49 @@ impl Collector {
 
     #[inline]
     fn note(&mut self, key: Key) {
-        let place = place(&key);
-        if self.recent[place] != Some(key) {
-            self.recent[place] = Some(key);
-            self.keys.push(key);
+        let is_new = match packed(&key) {
+            Some(word) => std::mem::replace(&mut self.recent[place(word)], word) != word,
+            None => {
+                let place = place((key.value >> 64) as u64 ^ key.value as u64);
+                self.recent_long[place].replace(key.value) != Some(key.value)
+            }
+        };
+        if is_new {
+            self.keys.push(&key);
         }
     }
 
     fn order(&mut self) {
-        self.keys.sort_unstable();
-        self.keys.dedup();
+        self.keys.order();
         if coded_bytes(&self.keys) > KEY_BYTES_MAX {
             self.is_anything = true;
         }
     }
 
     /// The keys of the part that ends, in order; none if it may hold anything. Begins anew.
-    pub(crate) fn take(&mut self) -> Option<Vec<Key>> {
+    pub(crate) fn take(&mut self) -> Option<PartKeys> {
         self.order();
         let keys = std::mem::take(&mut self.keys);
-        self.recent.fill(None);
+        self.recent.fill(NONE);
+        self.recent_long.fill(None);
         (!std::mem::take(&mut self.is_anything)).then_some(keys)
     }
 }
 
 #[inline]
-fn place(key: &Key) -> usize {
-    let words = (key.value >> 64) as u64 ^ key.value as u64 ^ (key.kind as u64) << 56;
-    (words.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % RECENT
+fn place(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % RECENT
 }
 
-fn coded_bytes(keys: &[Key]) -> usize {
+fn coded_bytes(keys: &PartKeys) -> usize {
     let mut out = Vec::new();
     let (mut bytes, mut before) = (0, Key { kind: Kind::EtherType, value: 0 });
-    for key in keys {
+    for key in keys.iter() {
         let base = if key.kind == before.kind { before.value } else { 0 };
         out.clear();
         put(&mut out, key.value - base);
         bytes += out.len();
-        before = *key;
+        before = key;
     }
     bytes
 }
@@ -109,13 +122,13 @@ mod tests {
             collector.see(&frame([10, 0, 0, 2], 1000), LinkType::ETHERNET);
             collector.see(&frame([10, 0, 0, round], 1001), LinkType::ETHERNET);
         }
-        let keys = collector.take().unwrap();
+        let keys: Vec<_> = collector.take().unwrap().iter().collect();
         assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
         let of = |kind| keys.iter().filter(move |key| key.kind == kind).map(|key| key.value);
         assert_eq!(of(Kind::Ipv4).collect::<Vec<_>>(), [0x0a00_0000, 0x0a00_0001, 0x0a00_0002]);
         assert_eq!(of(Kind::Port).collect::<Vec<_>>(), [53, 1000, 1001]);
         assert_eq!(of(Kind::Protocol).collect::<Vec<_>>(), [17]);
-        assert_eq!(collector.take(), Some(Vec::new()), "it begins anew");
+        assert_eq!(collector.take(), Some(PartKeys::default()), "it begins anew");
     }
 
     #[test]
@@ -127,7 +140,7 @@ mod tests {
             assert!(collector.keys.len() <= COLLECTED_MAX + 16);
         }
         assert_eq!(collector.take(), None);
-        assert_eq!(collector.take(), Some(Vec::new()), "the next part is its own");
+        assert_eq!(collector.take(), Some(PartKeys::default()), "the next part is its own");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A segment: what lies in up to 1,024 parts of a file, and in which of them each key is.
 
 use crate::code::{Reader, checksum, put, put_stamps};
+use crate::file::SegmentEntry;
 use crate::key::{Key, Kind};
+use crate::postings::{PartKeys, PartNumbers, Postings};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, FrameNumber, Stamps, Timestamp};
 use ringside_store::Part;
@@ -9,7 +11,8 @@ use ringside_store::block::BlockHeader;
 
 /// Parts of a segment: about a GiB of file. A set of them takes 128 bytes.
 pub(crate) const PARTS_MAX: usize = 1024;
-/// Keys of all parts of a segment, after which it ends early: 8 MiB while it is made.
+/// Keys of all parts of a segment, after which it ends early: 2 MiB while it is made, 8 if all are
+/// of IPv6.
 const POSTINGS_MAX: usize = 1 << 18;
 /// A group of keys is ended at this size: what a lookup reads at least, one page.
 const GROUP_BYTES: usize = 4 << 10;
@@ -68,14 +71,27 @@ pub(crate) struct Group {
 #[derive(Default)]
 pub(crate) struct Builder {
     entries: Vec<Entry>,
-    postings: Vec<(Key, u16)>,
+    postings: Postings,
 }
 
 /// A segment as bytes: its head, and behind it its groups.
 pub(crate) struct Coded {
     pub(crate) head: Vec<u8>,
     pub(crate) groups: Vec<u8>,
-    pub(crate) entries: Vec<Entry>,
+    /// Of all its frames.
+    stamps: Stamps,
+}
+
+impl Coded {
+    /// What the directory says of it.
+    pub(crate) fn entry(&self) -> SegmentEntry {
+        SegmentEntry {
+            head_bytes: self.head.len(),
+            head_checksum: checksum(&self.head),
+            groups_bytes: self.groups.len() as u64,
+            stamps: self.stamps,
+        }
+    }
 }
 
 impl Builder {
@@ -88,20 +104,25 @@ impl Builder {
     }
 
     /// Adds a part with its keys; without, it may hold anything.
-    pub(crate) fn add(&mut self, part: Part, keys: Option<Vec<Key>>, dropped: ByCause) {
+    pub(crate) fn add(&mut self, part: Part, keys: Option<&PartKeys>, dropped: ByCause) {
         let number = self.entries.len() as u16;
         self.entries.push(Entry { part, is_anything: keys.is_none(), dropped });
-        self.postings.extend(keys.into_iter().flatten().map(|key| (key, number)));
+        keys.into_iter().for_each(|keys| self.postings.add(number, keys));
     }
 
     /// The segment as bytes. Begins anew.
     pub(crate) fn take(&mut self) -> Coded {
-        let entries = std::mem::take(&mut self.entries);
-        let mut postings = std::mem::take(&mut self.postings);
-        postings.sort_unstable();
+        let coded = self.coded();
+        self.entries.clear();
+        self.postings.clear();
+        coded
+    }
+
+    /// The segment as bytes, as far as it has come.
+    pub(crate) fn coded(&mut self) -> Coded {
         let mut head = Vec::new();
-        put_entries(&mut head, &entries);
-        let (groups, table) = coded_groups(&postings, entries.len());
+        put_entries(&mut head, &self.entries);
+        let (groups, table) = coded_groups(&mut self.postings, self.entries.len());
         put(&mut head, table.len() as u64);
         for group in table {
             put(&mut head, group.first.kind as u8);
@@ -109,7 +130,8 @@ impl Builder {
             put(&mut head, group.bytes as u64);
             put(&mut head, group.checksum);
         }
-        Coded { head, groups, entries }
+        let stamps = self.entries.iter().map(|entry| entry.part.stamps);
+        Coded { head, groups, stamps: stamps.fold(Stamps::NONE, Stamps::with) }
     }
 }
 
@@ -140,13 +162,12 @@ fn put_entries(out: &mut Vec<u8>, entries: &[Entry]) {
 }
 
 /// Postings in order as groups, and where these lie.
-fn coded_groups(postings: &[(Key, u16)], parts: usize) -> (Vec<u8>, Vec<Group>) {
+fn coded_groups(postings: &mut Postings, all_parts: usize) -> (Vec<u8>, Vec<Group>) {
     let (mut out, mut table) = (Vec::new(), Vec::<Group>::new());
-    let mut before = None;
+    let mut before: Option<Key> = None;
     let mut start = 0;
-    for entry in postings.chunk_by(|(one, _), (other, _)| one == other) {
-        let key = entry[0].0;
-        let is_more = before.is_some_and(|before: Key| before.kind == key.kind);
+    postings.for_each(&mut |key, parts, count| {
+        let is_more = before.is_some_and(|before| before.kind == key.kind);
         if !is_more || out.len() - start >= GROUP_BYTES {
             end_group(&mut table, &out, start);
             start = out.len();
@@ -154,9 +175,9 @@ fn coded_groups(postings: &[(Key, u16)], parts: usize) -> (Vec<u8>, Vec<Group>) 
             before = Some(key);
         }
         put(&mut out, key.value - before.map_or(0, |before| before.value));
-        put_parts(&mut out, entry.iter().map(|&(_, part)| part), entry.len(), parts);
+        put_parts(&mut out, parts, count, all_parts);
         before = Some(key);
-    }
+    });
     end_group(&mut table, &out, start);
     (out, table)
 }
@@ -169,7 +190,7 @@ fn end_group(table: &mut [Group], out: &[u8], start: usize) {
 }
 
 /// Parts that rise: as distances, or, if there are many, 0 and a bit for each.
-fn put_parts(out: &mut Vec<u8>, parts: impl Iterator<Item = u16>, count: usize, all_parts: usize) {
+fn put_parts(out: &mut Vec<u8>, parts: &mut PartNumbers<'_>, count: usize, all_parts: usize) {
     if count > all_parts / 8 {
         out.push(0);
         let start = out.len();

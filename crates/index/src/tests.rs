@@ -3,6 +3,7 @@
 
 mod files;
 mod fuzz;
+mod growing;
 mod roundtrip;
 
 use crate::fields::{Captured, fields};

@@ -90,12 +90,22 @@ pub fn finish(report: &RunReport, outputs: &[PathBuf], to_json: bool) -> io::Res
             units::grouped(kept.deleted_bytes)
         ));
     }
+    if let Some(left) = report.indexes.as_ref().map(|made| made.left).filter(|&left| left > 0) {
+        let (files, made) = (units::grouped(left), if left == 1 { "it" } else { "them" });
+        say::message(format_args!(
+            "indexes       {files:>16}  files without one for want of time; `ringside index` makes \
+             {made}"
+        ));
+    }
     if let Some(text) = to_read(report, outputs) {
         say::message(text);
     }
     if to_json {
         if let Some(kept) = deleted {
             say::data(serde_json::json!({ "retention": kept }))?;
+        }
+        if let Some(indexes) = &report.indexes {
+            say::data(serde_json::json!({ "indexes": indexes }))?;
         }
         if !report.profiles.is_empty() {
             say::data(serde_json::json!({ "profile": report.profiles }))?;

@@ -38,6 +38,8 @@ pub struct OutputOptions {
     pub retention: Policy,
     /// Blocks of the ring in one write to a directory, 1 to 64; by default tried on the disk.
     pub write_blocks: Option<usize>,
+    /// The indexes of files in directories are left to others.
+    pub no_index: bool,
 }
 
 impl OutputOptions {
@@ -108,7 +110,11 @@ impl OutputOptions {
         Ok(Output::Directory {
             paths: self.paths.clone(),
             rotation: Rotation { bytes: self.file_bytes, interval: self.interval() },
-            options: DiskOptions { write_blocks: self.write_blocks, ..DiskOptions::default() },
+            options: DiskOptions {
+                write_blocks: self.write_blocks,
+                index: !self.no_index,
+                ..DiskOptions::default()
+            },
             retention: self.retention,
         })
     }

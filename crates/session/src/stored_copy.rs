@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_millis(200);
 /// What of a compressed copy waits for more at most: small members compress badly.
 const PACKED_WAIT_MAX: Duration = Duration::from_secs(1);
+/// What was found is seen so soon, while the search goes on.
+const SEEN_AFTER: Duration = Duration::from_millis(50);
 /// After the order to stop so long is read on from a pipe, unless it pauses: Ctrl-C is also for the
 /// writer, which hands over what it still has.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -44,6 +46,7 @@ pub fn copy(
     // A stream is waited for only after what it has given is handed on.
     let mut timeout = WAIT;
     let mut stopped_at: Option<Instant> = None;
+    let (mut seen, mut seen_at) = (0, None::<Instant>);
     while !source.is_finished() {
         (limits.look)(read, matched);
         if (limits.is_stopped)() {
@@ -78,6 +81,10 @@ pub fn copy(
                     return Ok(matched);
                 }
             }
+        }
+        if matched > seen && seen_at.is_none_or(|at| at.elapsed() >= SEEN_AFTER) {
+            output.idle()?;
+            (seen, seen_at) = (matched, Some(Instant::now()));
         }
     }
     // Interfaces without a packet are part of the file too.

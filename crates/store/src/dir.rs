@@ -252,6 +252,15 @@ impl Entry {
         }
     }
 
+    /// Gives the file the name `to`, in the same file system, in place of what has it.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn replace(&self, to: &Entry) -> io::Result<()> {
+        let flags = RenameFlags::empty();
+        Ok(fs::renameat_with(&self.dir, &self.name, &to.dir, &to.name, flags)?)
+    }
+
     fn stat(&self) -> rustix::io::Result<fs::Stat> {
         fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }

@@ -43,7 +43,7 @@ pub use file_header::FileHeader;
 pub use inputs::is_input;
 pub use merge::Merger;
 pub use merged::MergedSource;
-pub use part::{INDEX_ENDING, Part, Pruner};
+pub use part::{INDEX_ENDING, IndexMaker, Part, Pruner, remove_index_draft};
 pub use query::{Query, open};
 pub use reader::{Condition, FileSource, Notice, PartReader, PartStep, StoredSource, Tally};
 pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter, TextWriter};

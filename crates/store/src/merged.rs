@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// Files that are read at the same time; each has a buffer of half a MiB and a descriptor, of
 /// which a process ordinarily has 1,024.
 const FILES_OPEN_MAX: usize = 256;
+/// Files that were opened for a look and stay open until their lane begins; each has a buffer and a
+/// descriptor too. The first files of further lanes are opened again.
+const FILES_LOOKED_AT_MAX: usize = 64;
 /// Lanes of one merge: more series than a busy machine begins in years, and a bound on what a
 /// directory can make us remember.
 const LANES_MAX: usize = 65_536;
@@ -42,6 +45,7 @@ pub struct MergedSource {
     merger: Merger<usize>,
     registry: Registry,
     files_open: usize,
+    files_looked_at: usize,
     bytes: Vec<u8>,
     slots: Vec<FrameSlot>,
     notices: Vec<Notice>,
@@ -96,6 +100,7 @@ impl MergedSource {
             lanes: Vec::with_capacity(lanes.len()),
             registry: Registry::default(),
             files_open: 0,
+            files_looked_at: 0,
             bytes: Vec::new(),
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
             notices: Vec::new(),
@@ -133,10 +138,12 @@ impl MergedSource {
             self.registry.ids(&mut Vec::new(), source.interfaces());
             let first = source.first_stamp();
             self.merger.advance(self.lanes.len(), first.map_or(0, |stamp| stamp.0));
-            if source.is_regular_file() {
+            if self.files_looked_at < FILES_LOOKED_AT_MAX || !source.is_regular_file() {
+                self.files_looked_at += 1;
+                lane.keep(source);
+            } else {
                 self.closed.bytes_read += source.tally().bytes_read;
             }
-            lane.keep(source);
         }
         self.lanes.push(lane);
         Ok(())
@@ -321,8 +328,8 @@ impl StoredSource for MergedSource {
 
     fn tally(&self) -> Tally {
         let mut tally = self.closed;
-        let open = self.lanes.iter().flat_map(|lane| lane.open_files());
-        open.for_each(|file| tally.add(&file.source.tally()));
+        let open = self.lanes.iter().flat_map(|lane| lane.sources());
+        open.for_each(|source| tally.add(&source.tally()));
         tally.frames_outside += self.frames_outside;
         tally.newest = tally.newest.max(self.newest);
         tally

@@ -1,7 +1,9 @@
 //! Parts of files that a reader passes by, because somebody knows what lies in them.
 
 use crate::block::BlockHeader;
+use crate::dir::Entry;
 use ringside_core::{Stamps, TimeRange};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -9,6 +11,40 @@ use std::path::Path;
 /// What is behind the name of a capture file in that of its index (docs/formats/index.md). An index
 /// goes with its file: retention deletes both.
 pub const INDEX_ENDING: &str = ".index";
+
+/// Behind that, who makes an index that is not whole yet. Its name is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexMaker {
+    /// A program that reads the file.
+    Reader,
+    /// The recorder that writes it.
+    Recorder,
+}
+
+impl IndexMaker {
+    /// All of them.
+    pub(crate) const ALL: [IndexMaker; 2] = [IndexMaker::Reader, IndexMaker::Recorder];
+
+    /// Where the index of the capture file `name` is made: hidden, so that no half of one is ever
+    /// found.
+    pub fn draft_of(self, name: &OsStr) -> OsString {
+        let mut draft = OsString::from(".");
+        draft.push(name);
+        draft.push(INDEX_ENDING);
+        draft.push(match self {
+            IndexMaker::Reader => ".next",
+            IndexMaker::Recorder => ".recorder",
+        });
+        draft
+    }
+}
+
+/// Removes what a recorder that died has left of the index of the file `capture`, if it left
+/// something. Best effort: it means nothing.
+pub fn remove_index_draft(capture: &Entry) {
+    let draft = IndexMaker::Recorder.draft_of(capture.name());
+    let _ = capture.dir().entry(draft).remove();
+}
 
 /// A part of a file: whole records, of which none describes an interface or a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,7 +41,10 @@ impl Query {
     /// # Errors
     /// As [`open`](Query::open).
     pub fn open_pruned(&self, pruner: Arc<dyn Pruner>) -> Result<MergedSource, StoreError> {
-        MergedSource::open(&self.inputs, Wanted { range: self.range, pruner: Some(pruner) })
+        MergedSource::open(
+            &self.inputs,
+            Wanted { range: self.range, pruner: Some(pruner), reads_ahead: true },
+        )
     }
 
     /// Finds the newest stamp of the inputs, whatever the range, and says what that took. A stream
@@ -59,7 +62,8 @@ impl Query {
     /// As [`open`](Query::open).
     pub fn newest_pruned(&self, pruner: Option<Arc<dyn Pruner>>) -> Result<Tally, StoreError> {
         let range = TimeRange { from: None, to: Some(Timestamp(0)) };
-        let mut source = MergedSource::open(&self.inputs, Wanted { range, pruner })?;
+        let mut source =
+            MergedSource::open(&self.inputs, Wanted { range, pruner, reads_ahead: false })?;
         while !source.is_finished() {
             // An error ends the reading of its file, and is reported when all others are read.
             let _ = source.next_batch(Duration::MAX);

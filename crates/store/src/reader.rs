@@ -3,6 +3,7 @@
 //! The parsers are pure steps over the bytes at hand; this file moves the window over the input
 //! and lends the frames in place. What comes before a damaged or torn record is always delivered.
 
+mod ahead;
 mod begin;
 mod borders;
 mod condition;
@@ -18,6 +19,7 @@ mod range;
 mod record;
 mod tally;
 
+use self::ahead::Ahead;
 use self::begin::{begin, unusable};
 pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
@@ -27,6 +29,7 @@ use self::parts::Described;
 pub use self::parts::{PartReader, PartStep};
 use self::pcap::PcapParser;
 use self::pcapng::PcapngParser;
+pub use self::pcapng::ledger_of;
 pub(crate) use self::range::Wanted;
 pub(crate) use self::record::Progress;
 use self::record::{BeyondTime, Damage, Step};
@@ -43,6 +46,7 @@ use ringside_core::{
     Batch, Cause, FrameSlot, Shown, Source, SourceCounters, SourceError, SourceInterface,
     TimeRange, Timestamp,
 };
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -111,8 +115,9 @@ pub struct FileSource {
     batch_at: (u64, Described),
     /// Where the last of them ends.
     batch_end: u64,
-    /// `slots` hold frames that were read ahead and not lent.
-    is_primed: bool,
+    /// What reading ahead has come to, to be come to again; frames are the last, and are in
+    /// `slots`.
+    primed: VecDeque<Result<Progress, SourceError>>,
     /// Where the record begins at which the parser stands.
     record_offset: u64,
     /// Bytes of the record that are passed without being looked at.
@@ -122,6 +127,8 @@ pub struct FileSource {
     range: TimeRange,
     /// Parts that are passed by when the reading comes to them, the next one last.
     passes: Vec<Part>,
+    /// The kernel is asked for what is left, before it is read.
+    ahead: Option<Ahead>,
     blocks_passed: u64,
     /// Earliest stamp of the first ring block with frames that reading ahead passed by.
     passed_from: Option<Timestamp>,
@@ -174,8 +181,7 @@ impl FileSource {
         }
         let mut source = FileSource::open_unread(path, wanted)?;
         if source.is_regular {
-            // An error comes again from the first `next_batch`.
-            source.is_primed = matches!(source.fill(None), Ok(true));
+            source.read_ahead();
         }
         Ok(source)
     }
@@ -193,10 +199,12 @@ impl FileSource {
         }
         let passes = wanted.passes(path, &file);
         let is_sparing = wanted.range != TimeRange::default() || !passes.is_empty();
+        let ahead = if wanted.reads_ahead { file.try_clone().ok() } else { None };
         let mut source = FileSource::begun(path, Input::of_file(file, is_sparing))?;
         source.range = wanted.range;
         source.is_regular = true;
         source.file_bytes = source.packing().is_none().then_some(metadata.len());
+        source.ahead = ahead.map(Ahead::new);
         source.pass_by(passes);
         Ok(source)
     }
@@ -239,6 +247,7 @@ impl FileSource {
             borders: None,
             range: TimeRange::default(),
             passes: Vec::new(),
+            ahead: None,
             blocks_passed: 0,
             passed_from: None,
             looked_at: None,
@@ -248,7 +257,7 @@ impl FileSource {
             slots: Vec::with_capacity(BATCH_FRAMES_MAX),
             batch_at: Default::default(),
             batch_end: 0,
-            is_primed: false,
+            primed: VecDeque::new(),
             skip_bytes: 0,
             condition: Condition::Reading,
             recorder: None,
@@ -314,24 +323,44 @@ impl FileSource {
     /// Finds the next frames. Returns false at the end, or when `deadline` passed between reads.
     /// After an error the condition is `Damaged`, or the system failed.
     pub(crate) fn fill(&mut self, deadline: Option<Instant>) -> Result<bool, SourceError> {
-        if std::mem::take(&mut self.is_primed) {
-            return Ok(true);
-        }
         loop {
             match self.advance(deadline)? {
-                Progress::RingBlock(_) => {}
-                Progress::Passed(_, end) if end.frames > 0 => {
-                    self.passed_from.get_or_insert(end.stamps.earliest);
-                }
-                Progress::Passed(..) => {}
+                Progress::RingBlock(_) | Progress::Passed(..) => {}
                 progress => return Ok(progress == Progress::Frames),
             }
         }
     }
 
+    /// Reads ahead to the first frames: what is come to is come to again.
+    fn read_ahead(&mut self) {
+        loop {
+            let progress = self.advance_on(None);
+            if let Ok(Progress::Passed(_, end)) = &progress
+                && end.frames > 0
+            {
+                self.passed_from.get_or_insert(end.stamps.earliest);
+            }
+            let is_on_the_way =
+                matches!(progress, Ok(Progress::RingBlock(_) | Progress::Passed(..)));
+            self.primed.push_back(progress);
+            if !is_on_the_way {
+                return;
+            }
+        }
+    }
+
+    /// True if frames were read ahead and not lent.
+    fn is_primed(&self) -> bool {
+        matches!(self.primed.back(), Some(Ok(Progress::Frames)))
+    }
+
     /// As [`fill`](FileSource::fill), but stops at the beginning of every ring block too, so that
     /// the frames found lie in one.
     pub(crate) fn advance(&mut self, deadline: Option<Instant>) -> Result<Progress, SourceError> {
+        self.primed.pop_front().unwrap_or_else(|| self.advance_on(deadline))
+    }
+
+    fn advance_on(&mut self, deadline: Option<Instant>) -> Result<Progress, SourceError> {
         self.slots.clear();
         // The first read is made in any case: a time-out of zero must get on too.
         let mut limit = None;
@@ -469,7 +498,10 @@ impl FileSource {
                 return Ok(false);
             }
             match self.input.read_towards(bytes) {
-                Ok(Arrived::Bytes) => return Ok(true),
+                Ok(Arrived::Bytes) => {
+                    self.ask_ahead();
+                    return Ok(true);
+                }
                 Ok(Arrived::Nothing) => {}
                 Ok(Arrived::End) => break,
                 Err(error) => return Err(self.unreadable(error)),
@@ -535,7 +567,7 @@ impl FileSource {
         if self.passed_from.is_some() {
             return self.passed_from;
         }
-        let first = self.is_primed.then(|| self.batch_from(0))?;
+        let first = self.is_primed().then(|| self.batch_from(0))?;
         first.get(0).map(|frame| frame.meta.timestamp)
     }
 
@@ -557,7 +589,7 @@ impl Source for FileSource {
     }
 
     fn is_finished(&self) -> bool {
-        self.condition != Condition::Reading && !self.is_primed
+        self.condition != Condition::Reading && !self.is_primed()
     }
 
     fn interfaces(&self) -> &[SourceInterface] {
@@ -572,7 +604,7 @@ impl Source for FileSource {
     }
 
     fn low_water(&self) -> Timestamp {
-        match self.is_primed {
+        match self.is_primed() {
             true => Timestamp::default(),
             false if self.is_finished() => Timestamp::MAX,
             false => self.low_water,

@@ -28,9 +28,9 @@ pub use watch::Watch;
 use self::file::Examined;
 use self::find::{Finds, Found, Run};
 use self::walk::Seen;
-use crate::StoreError;
 use crate::dir::Entry;
 use crate::recording::RunLock;
+use crate::{StoreError, remove_index_draft};
 use ringside_core::{LaneId, Shown};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -140,6 +140,9 @@ fn repair_dead(
     let needed = work.has_changes() || is_dead;
     if !options.dry_run {
         work.apply();
+        if is_dead {
+            run.files.iter().for_each(|found| remove_index_draft(&found.entry));
+        }
     }
     let state = match (work.has_errors(), needed, options.dry_run) {
         (true, ..) => RunState::Failed,

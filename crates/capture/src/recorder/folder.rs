@@ -2,6 +2,7 @@
 
 use super::Recording;
 use super::file::{LaneFile, Next, OpenFile, Spare};
+use super::indexer::Indexing;
 use super::lane::Lane;
 use ringside_core::Shown;
 use ringside_store::StoreError;
@@ -36,6 +37,8 @@ pub(super) struct Folder {
     is_unfinished: AtomicBool,
     housekeeper: OnceLock<Thread>,
     supplier: OnceLock<Thread>,
+    /// Who makes the files' indexes, if anybody does.
+    indexing: OnceLock<Arc<Indexing>>,
 }
 
 impl Folder {
@@ -59,6 +62,7 @@ impl Folder {
             is_unfinished: AtomicBool::new(false),
             housekeeper: OnceLock::new(),
             supplier: OnceLock::new(),
+            indexing: OnceLock::new(),
         })
     }
 
@@ -161,6 +165,7 @@ impl Folder {
     pub(super) fn open(&self, series: SeriesFile, lane: usize) -> Result<LaneFile, StoreError> {
         let file = LaneFile::new(series, lane, self.recording.rotation.bytes, self.direct)?;
         self.lock().push(file.shared.clone());
+        self.indexing.get().into_iter().for_each(|indexing| indexing.begin(&file.shared));
         Ok(file)
     }
 
@@ -216,6 +221,8 @@ impl Folder {
         }
         file.finish(kept)?;
         kept.is_finished = true;
+        file.feed.finish();
+        self.wake_indexer();
         if let (Some(mapped), Some(bytes)) = (&self.mapped, file.bytes_max)
             && (bytes / 2..=bytes).contains(&file.end())
             && !self.is_closing()
@@ -230,9 +237,21 @@ impl Folder {
         self.mapped.iter().for_each(|mapped| mapped.sweep());
     }
 
+    /// The indexes of the files, of those that are open too, are made through `indexing`.
+    pub(super) fn index_by(&self, indexing: Arc<Indexing>) {
+        self.lock().iter().for_each(|file| indexing.begin(file));
+        let _ = self.indexing.set(indexing);
+    }
+
+    /// There is something to do for the index thread.
+    pub(super) fn wake_indexer(&self) {
+        self.indexing.get().into_iter().for_each(|indexing| indexing.wake());
+    }
+
     /// `file` is left as it is, for a repair.
     pub(super) fn abandon(&self, file: LaneFile) {
         self.leave_unfinished();
+        file.shared.feed.leave();
         self.forget(&file.shared);
     }
 

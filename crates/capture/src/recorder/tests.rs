@@ -59,12 +59,8 @@ pub(super) struct Setting {
 }
 
 fn prepare(directories: Vec<PathBuf>, rotation: Rotation) -> Setting {
-    prepare_with(directories, rotation, Policy::default())
-}
-
-fn prepare_with(directories: Vec<PathBuf>, rotation: Rotation, retention: Policy) -> Setting {
-    let options = DiskOptions { write_blocks: Some(1), io_uring: false, direct: true };
-    try_prepare(directories, rotation, retention, options).unwrap()
+    let options = DiskOptions { write_blocks: Some(1), io_uring: false, ..DiskOptions::default() };
+    try_prepare(directories, rotation, Policy::default(), options).unwrap()
 }
 
 /// A recorder of one lane whose ring holds eight blocks.
@@ -120,7 +116,7 @@ fn record_through(queue: FailingQueue) -> (Vec<u8>, Ended) {
     let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
     put(&mut packer, 1_000);
     packer.finish(&Reading::default());
-    let (files, _) = recorder.start().unwrap().finish(&control);
+    let files = recorder.start().unwrap().finish(&control).files;
     let bytes = std::fs::read(&files.paths[0]).unwrap();
     let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let has_lock = names
@@ -271,7 +267,14 @@ fn sizes_are_told_in_whole_units() {
 fn prepare_limited(directory: &Path, limit_bytes: u64) -> Setting {
     let policy = Policy { limit_bytes: Some(limit_bytes), ..Policy::default() };
     let rotation = Rotation { bytes: Some(4 * BLOCK_BYTES as u64 + 8192), interval: None };
-    prepare_with(vec![directory.to_owned()], rotation, policy)
+    // What the index thread has open is deleted, not used again.
+    let options = DiskOptions {
+        write_blocks: Some(1),
+        io_uring: false,
+        index: false,
+        ..DiskOptions::default()
+    };
+    try_prepare(vec![directory.to_owned()], rotation, policy, options).unwrap()
 }
 
 fn old(path: &Path) -> Reused {
@@ -328,7 +331,7 @@ fn a_recording_in_memory_uses_its_files_again() {
     // A part of a block on a quiet link, behind which room lay, and the end.
     wait_until("the last frames", || counts.delivered() == 60_000);
     packer.finish(&Reading::default());
-    let (_, kept) = threads.finish(&control);
+    let kept = threads.finish(&control).kept;
     assert_eq!(control.errors(), Vec::<String>::new());
     let stamps = stamps_in(dir.path());
     let first = stamps[0];
@@ -411,4 +414,55 @@ fn room_takes_whole_blocks_and_goes_for_a_part() {
     }
     assert_eq!((file.shared.end(), size()), (4096 + bytes, 4096 + bytes));
     file.shared.settle().unwrap();
+}
+
+#[test]
+fn an_index_thread_that_is_too_slow_loses_no_frame_and_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let Setting { mut recorder, counts, control, ring } =
+        prepare(vec![dir.path().to_owned()], Rotation::default());
+    let (open, gate) = std::sync::mpsc::channel();
+    recorder.indexer.as_mut().unwrap().gate = Some(gate);
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    let threads = recorder.start().unwrap();
+    // The ring goes round more than twice.
+    for first in (0..10_000).step_by(1_000) {
+        put_from(&mut packer, first, 1_000);
+        wait_until("room in the ring", || ring.blocks_held(0) < 4);
+    }
+    packer.finish(&Reading::default());
+    drop(open);
+    let recorded = threads.finish(&control);
+    assert_eq!((counts.delivered(), counts.missed().len()), (10_000, 0));
+    assert_eq!(control.errors(), [""; 0]);
+    assert_eq!(recorded.indexes, Some(IndexSummary { files: 0, left: 1, bytes: 0 }));
+    let path = &recorded.files.paths[0];
+    assert_eq!(block::frame_count(&std::fs::read(path).unwrap()), 10_000);
+    assert!(!ringside_index::path_of(path).exists());
+    // Who reads the file makes it.
+    assert_eq!(ringside_index::build(path, &mut |_| true).unwrap().frames, 10_000);
+}
+
+#[test]
+fn every_file_of_a_recorder_that_is_fast_enough_has_its_index() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // Files of two blocks; all frames fit into the ring, so that no thread can be too slow.
+    let rotation = Rotation { bytes: Some(3 << 19), interval: None };
+    let directories = vec![first.path().to_owned(), second.path().to_owned()];
+    let Setting { recorder, counts, control, ring } = prepare(directories, rotation);
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    let threads = recorder.start().unwrap();
+    put(&mut packer, 3_500);
+    packer.finish(&Reading::default());
+    let recorded = threads.finish(&control);
+    assert_eq!((counts.delivered(), control.errors()), (3_500, vec![]));
+    let made = recorded.indexes.unwrap();
+    assert_eq!((made.files, made.left), (recorded.files.count, 0));
+    let mut frames = 0;
+    for path in &recorded.files.paths {
+        let ours = std::fs::read(ringside_index::path_of(path)).unwrap();
+        frames += ringside_index::build(path, &mut |_| true).unwrap().frames;
+        assert!(std::fs::read(ringside_index::path_of(path)).unwrap() == ours, "{path:?}");
+    }
+    assert_eq!(frames, 3_500);
 }

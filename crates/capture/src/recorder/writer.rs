@@ -6,6 +6,7 @@
 //! directories the lane's next blocks go to whichever writer is free.
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
+use super::feed::BlockRun;
 use super::file::{LaneFile, Part, Spare, short_bytes};
 use super::folder::{Folder, remove_unused};
 use super::lane::{Asker, Rest, Taken};
@@ -359,6 +360,9 @@ impl Writer {
         let outcome = match result {
             Ok(()) => {
                 file.wrote(claim.blocks());
+                let (sequence, blocks) = (claim.first_sequence(), claim.blocks() as u64);
+                file.shared.feed.tell(BlockRun { sequence, blocks });
+                self.folder.wake_indexer();
                 Ok(())
             }
             Err(error) => {

@@ -6,7 +6,7 @@ use crate::control::{ConsumerCounts, Control, PRINTER, WRITER};
 use crate::merged::{LaneReader, MergedInput, MergedLanes, MergedWriter};
 use crate::observe::RingObserver;
 use crate::output::{FileList, Sink};
-use crate::recorder::{Recorder, RecorderConfig, RecorderThreads, RecordingFacts};
+use crate::recorder::{IndexSummary, Recorder, RecorderConfig, RecorderThreads, RecordingFacts};
 use crate::stream::StreamWriter;
 use ringside_core::SourceInterface;
 use ringside_inspect::{Observer, Pump};
@@ -91,24 +91,23 @@ impl ConsumerThreads {
     /// Waits for the threads.
     pub(super) fn finish(self, counts: &ConsumerCounts, control: &Control) -> Consumed {
         let name = self.name();
-        let (files, kept) = match self {
+        let (mut kept, mut indexes) = (None, None);
+        let files = match self {
             ConsumerThreads::Meter(_) => {
-                let (files, kept) = (FileList::default(), None);
-                return Consumed { files, kept, line: self.line(counts) };
+                let files = FileList::default();
+                return Consumed { files, kept, indexes, line: self.line(counts) };
             }
             ConsumerThreads::Recorder(threads) => {
-                let (files, kept) = threads.finish(control);
-                (files, Some(kept))
+                let recorded = threads.finish(control);
+                (kept, indexes) = (Some(recorded.kept), recorded.indexes);
+                recorded.files
             }
-            ConsumerThreads::Merged(name, thread) => {
-                let files = thread.join().unwrap_or_else(|_| {
-                    control.fail(format!("the {name} died"));
-                    FileList::default()
-                });
-                (files, None)
-            }
+            ConsumerThreads::Merged(name, thread) => thread.join().unwrap_or_else(|_| {
+                control.fail(format!("the {name} died"));
+                FileList::default()
+            }),
         };
-        Consumed { files, kept, line: counts.consumer(name) }
+        Consumed { files, kept, indexes, line: counts.consumer(name) }
     }
 }
 
@@ -124,6 +123,7 @@ pub(super) struct Consumed {
     pub(super) line: ringside_core::Consumer,
     pub(super) files: FileList,
     pub(super) kept: Option<retention::Summary>,
+    pub(super) indexes: Option<IndexSummary>,
 }
 
 /// Who reads the ring next to the consumer of the run and is overtaken where it is too slow: a

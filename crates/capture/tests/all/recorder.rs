@@ -121,7 +121,12 @@ fn two_directories_hold_one_recording() {
 #[test]
 fn every_way_of_writing_gives_the_same_frames_and_sizes() {
     let shared_memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let plain = DiskOptions { io_uring: false, direct: false, write_blocks: Some(1) };
+    let plain = DiskOptions {
+        io_uring: false,
+        direct: false,
+        write_blocks: Some(1),
+        ..DiskOptions::default()
+    };
     let ways = [
         (None, DiskOptions::default()),
         (None, DiskOptions { write_blocks: Some(8), ..DiskOptions::default() }),

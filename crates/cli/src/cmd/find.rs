@@ -25,9 +25,9 @@ use std::sync::Arc;
   ringside find -r /disk1/eth1 -r /disk2/eth1 --count vlan 7    only how many
   ringside find -r trace.pcap --count --json icmp               with the plan, as JSON
 
-An index says which blocks of a file can hold such packets, and only these are read: `ringside
-index DIR` builds it. What has no index, or was recorded after it was built, is read whole, so the
-answer is always that of `ringside read`, also while the recording goes on.
+An index says which blocks of a file can hold such packets, and only these are read: a recorder
+makes it, or `ringside index DIR`. What has no index, or was recorded after it was built, is read
+whole, so the answer is always that of `ringside read`, also while the recording goes on.
 
 At the end standard error says how many files and blocks there are, were passed by and were read,
 when the recorder lost packets of the span of time that is asked for, and whether the answer is

@@ -52,6 +52,11 @@ pub struct WriteArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     #[arg(requires = "paths")]
     write_blocks: Option<u8>,
+
+    /// Directories: make no indexes for `find` while recording. They are made of what is in memory,
+    /// where no other thread wants the CPU; `ringside index` makes those that are missing.
+    #[arg(long, requires = "paths")]
+    no_index: bool,
 }
 
 /// File format by name.
@@ -100,6 +105,7 @@ impl WriteArgs {
                 min_free: self.min_free,
             },
             write_blocks: self.write_blocks.map(usize::from),
+            no_index: self.no_index,
         })
     }
 }

@@ -2,6 +2,7 @@
 //! is read for them, and whatever became of an index.
 
 mod live;
+mod recorded;
 mod traffic;
 
 use crate::common::folder::Folder;

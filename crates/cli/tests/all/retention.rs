@@ -35,7 +35,8 @@ fn look(directory: &Path) -> Option<Look> {
         let path = entry.unwrap().path();
         // A file that is being renamed has vanished under its old name.
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
-        let is_recorded = path.to_string_lossy().contains("-lane");
+        let path_text = path.to_string_lossy();
+        let is_recorded = path_text.contains("-lane") && !path_text.contains(".index");
         if !is_recorded || !inodes.insert(metadata.ino()) {
             continue;
         }

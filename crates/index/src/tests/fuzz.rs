@@ -4,16 +4,16 @@ use crate::code::checksum;
 use crate::file::Directory;
 use crate::key::{Key, Kind};
 use crate::segment::{Builder, Coded, Group, Head, PARTS_MAX, PartSet};
-use crate::tests::roundtrip::{directory, part, some_keys};
+use crate::tests::roundtrip::{directory, part, part_keys, some_keys};
 use ringside_core::Cause;
 use ringside_core::ledger::ByCause;
 
 fn coded() -> Coded {
     let mut builder = Builder::default();
     for number in 0..40 {
-        let keys = (number % 9 != 8).then(|| some_keys(number));
+        let keys = (number % 9 != 8).then(|| part_keys(&some_keys(number)));
         let dropped = ByCause::from([(Cause::KernelRingFull, number / 10)]);
-        builder.add(part(number), keys, dropped);
+        builder.add(part(number), keys.as_ref(), dropped);
     }
     builder.take()
 }

@@ -2,7 +2,8 @@
 
 use crate::file::{Directory, Identity, SegmentEntry};
 use crate::key::{Condition, Key, Kind};
-use crate::segment::{Builder, Head, PARTS_MAX, PartSet};
+use crate::postings::PartKeys;
+use crate::segment::{Builder, Entry, Head, PARTS_MAX, PartSet};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, FrameNumber, LaneId, LinkType, Stamps, Timestamp};
 use ringside_store::Part;
@@ -34,6 +35,13 @@ pub(super) fn some_keys(number: u64) -> Vec<Key> {
     keys.sort_unstable();
     keys.dedup();
     keys
+}
+
+pub(super) fn part_keys(keys: &[Key]) -> PartKeys {
+    let mut of_part = PartKeys::default();
+    keys.iter().for_each(|key| of_part.push(key));
+    assert!(of_part.iter().eq(keys.iter().copied()), "in order");
+    of_part
 }
 
 pub(super) fn directory() -> Directory {
@@ -74,14 +82,18 @@ fn a_segment_gives_back_its_parts_and_in_which_each_key_is() {
     for (part, keys) in &all {
         let dropped = ByCause::from([(Cause::KernelRingFull, part.frames / 100)]);
         assert!(!builder.is_full(), "{} parts are few", part.frames);
-        builder.add(*part, (part.frames % 7 != 3).then(|| keys.clone()), dropped);
+        builder.add(*part, (part.frames % 7 != 3).then(|| part_keys(keys)).as_ref(), dropped);
     }
     assert!(builder.is_full());
     let coded = builder.take();
     assert!(builder.is_empty());
     let end = all.last().unwrap().0.end;
     let head = Head::read(&coded.head, end, coded.groups.len() as u64).unwrap();
-    assert_eq!(head.entries, coded.entries);
+    let entries = all.iter().map(|(part, _)| {
+        let dropped = ByCause::from([(Cause::KernelRingFull, part.frames / 100)]);
+        Entry { part: *part, is_anything: part.frames % 7 == 3, dropped }
+    });
+    assert_eq!(head.entries, entries.collect::<Vec<_>>());
     assert!(head.groups.len() > 10, "{} groups", head.groups.len());
     assert!(Head::read(&coded.head, end - 1, coded.groups.len() as u64).is_none());
     assert!(Head::read(&coded.head[1..], end, coded.groups.len() as u64).is_none());

@@ -29,7 +29,7 @@ struct Pending {
 enum Input {
     /// To be opened.
     Path(PathBuf),
-    /// Already open, because it can be opened only once (a pipe).
+    /// Already open: it was looked at, and perhaps can be opened only once (a pipe).
     Open(Box<FileSource>),
 }
 
@@ -131,11 +131,9 @@ impl Lane {
         self.number.is_some()
     }
 
-    /// Keeps the source that was opened for a look, if it can be opened only once.
+    /// Keeps the source that was opened for a look.
     pub(super) fn keep(&mut self, source: FileSource) {
-        if let Some(first) = self.pending.front_mut()
-            && !source.is_regular_file()
-        {
+        if let Some(first) = self.pending.front_mut() {
             first.input = Input::Open(Box::new(source));
         }
     }
@@ -184,9 +182,13 @@ impl Lane {
         self.pending.pop_front();
     }
 
-    /// The files that have begun.
-    pub(super) fn open_files(&self) -> impl Iterator<Item = &OpenFile> {
-        self.open.iter()
+    /// The files that are open.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &FileSource> {
+        let waiting = self.pending.iter().filter_map(|pending| match &pending.input {
+            Input::Open(source) => Some(&**source),
+            Input::Path(_) => None,
+        });
+        self.open.iter().map(|file| &*file.source).chain(waiting)
     }
 
     /// The file that is read.

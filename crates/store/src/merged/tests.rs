@@ -421,14 +421,14 @@ fn a_file_that_grows_while_it_is_read_ends_where_it_ended() {
     let continued = ring_block((1, 2), 0, &(3..303).collect::<Vec<_>>());
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &continued[frames_end..], at as u64).unwrap();
-    for (source, frames_old) in sources.iter_mut().zip([true, false]) {
+    for source in &mut sources {
         let (frames, error) = drain(&mut **source);
         assert_eq!(error, None);
         let found = stamps(&frames);
         assert!(found.iter().copied().eq(1..=found.len() as u64), "{}", found.len());
         assert!(found.len() >= 4, "{}", found.len());
-        // A file that was opened before has only what fits its old size.
+        // Only what fits the size that it had.
         let page = (4096 - BLOCK_HEADER_BYTES) / 40;
-        assert_eq!(found.len() <= 2 + page, frames_old, "{}", found.len());
+        assert!(found.len() <= 2 + page, "{}", found.len());
     }
 }

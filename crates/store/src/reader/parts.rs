@@ -56,7 +56,8 @@ impl PartReader {
     /// # Errors
     /// It cannot be opened, or it is no capture file that can be read at places.
     pub fn open(path: &Path) -> Result<PartReader, StoreError> {
-        let mut source = FileSource::open_unread(path, &Wanted::default())?;
+        let wanted = Wanted { reads_ahead: true, ..Wanted::default() };
+        let mut source = FileSource::open_unread(path, &wanted)?;
         if !source.is_regular || source.packing().is_some() {
             let reason = "is compressed or a stream, which is always read from its beginning";
             return Err(unusable(path, reason.into()));

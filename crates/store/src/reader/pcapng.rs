@@ -125,7 +125,7 @@ impl PcapngParser {
         if block_type == INTERFACE_STATISTICS && self.keeps_ledger && length <= LEDGER_BYTES_MAX {
             let Some(block) = bytes.get(..length) else { return Ok(Step::Need(length)) };
             check_trailer(self.order, block)?;
-            self.dropped = self.ledger(block).or(self.dropped.take());
+            self.dropped = dropped(self.order, block).or(self.dropped.take());
             return Ok(Step::Skip(length));
         }
         if !is_known {
@@ -208,13 +208,6 @@ impl PcapngParser {
             self.recording = FileHeader::decode(&block[8..block.len() - 4], &self.comment);
         }
         Step::Skip(block.len())
-    }
-
-    /// Frames that the ledger of a statistics block calls lost, if it holds one.
-    fn ledger(&self, block: &[u8]) -> Option<ByCause> {
-        let mut options = options(self.order, block, 20);
-        let (_, comment) = options.find(|&(code, _)| code == option::COMMENT)?;
-        Some(serde_json::from_slice::<LaneCounters>(comment).ok()?.dropped)
     }
 
     fn enhanced_packet(&mut self, block: &[u8]) -> Result<Step, Damage> {
@@ -300,6 +293,21 @@ impl PcapngParser {
             _ => Direction::Unknown,
         }
     }
+}
+
+/// Frames that the ledger of a statistics block calls lost, if it holds one.
+fn dropped(order: Order, block: &[u8]) -> Option<ByCause> {
+    let (_, comment) = options(order, block, 20).find(|&(code, _)| code == option::COMMENT)?;
+    Some(serde_json::from_slice::<LaneCounters>(comment).ok()?.dropped)
+}
+
+/// Frames lost since the run began, as `block` says: a whole pcapng block, as
+/// [`blocks`](crate::block::blocks) gives it. None if it is no statistics block with a ledger.
+pub fn ledger_of(block: &[u8]) -> Option<ByCause> {
+    let is_statistics = Order::Little.u32(block, 0) == Some(INTERFACE_STATISTICS);
+    (is_statistics && block.len() <= LEDGER_BYTES_MAX)
+        .then(|| dropped(Order::Little, block))
+        .flatten()
 }
 
 /// The fields of a packet block, whichever kind.

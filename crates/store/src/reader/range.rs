@@ -18,12 +18,14 @@ use std::sync::Arc;
 pub(crate) struct Wanted {
     pub(crate) range: TimeRange,
     pub(crate) pruner: Option<Arc<dyn Pruner>>,
+    /// The kernel is to read ahead: all that is wanted is read, and soon.
+    pub(crate) reads_ahead: bool,
 }
 
 impl Wanted {
     /// Frames of this time, whichever they are.
     pub(crate) fn of(range: TimeRange) -> Wanted {
-        Wanted { range, pruner: None }
+        Wanted { range, ..Wanted::default() }
     }
 
     /// Parts of the file that need not be read.
@@ -38,8 +40,12 @@ impl FileSource {
     pub(super) fn pass_by(&mut self, mut parts: Vec<Part>) {
         parts.retain(|part| self.file_bytes.is_some_and(|bytes| part.end <= bytes));
         parts.reverse();
+        if let Some(ahead) = &mut self.ahead {
+            ahead.pass_by(parts.len());
+        }
         self.passes = parts;
         self.read_to_next_part();
+        self.ask_ahead();
     }
 
     /// At the beginning of a record: passes by what is not asked for, behind the frames that were

@@ -28,6 +28,8 @@ pub struct SeriesFile<F = File> {
     /// Its memory, if it is mapped: room is written over there.
     map: Mutex<Option<FileMap>>,
     entry: Entry,
+    /// Number of the file within its lane.
+    sequence: u64,
     header_bytes: u64,
     block_bytes: u64,
     /// Places for ring blocks that were room when it was made.
@@ -69,7 +71,7 @@ impl SeriesFile {
         let file = file.map_err(|error| {
             StoreError::io(format!("cannot create {}", entry.path().shown()), error)
         })?;
-        SeriesFile::begin(file, entry.clone(), header.block_bytes, &page).inspect_err(|_| {
+        SeriesFile::begin(file, entry.clone(), header, &page).inspect_err(|_| {
             // Best effort: the error that is reported is the one that matters.
             let _ = entry.remove();
         })
@@ -100,7 +102,7 @@ impl SeriesFile {
             .and_then(|()| file.set_len(first + blocks * step))
             .and_then(|()| file.write_all_at(&page.bytes, 0))
             .map_err(fail)?;
-        Ok(SeriesFile::new((lease.release(), map), entry, header.block_bytes, blocks, &page))
+        Ok(SeriesFile::new((lease.release(), map), entry, header, blocks, &page))
     }
 
     /// Opens a file that another process began, to go on with it; with what its header page says.
@@ -121,6 +123,7 @@ impl SeriesFile {
             file,
             map: Mutex::default(),
             entry,
+            sequence: header.file.sequence,
             header_bytes: header.bytes as u64,
             block_bytes: header.file.block_bytes as u64,
             room_blocks: 0,
@@ -166,16 +169,16 @@ impl<F: Storage> SeriesFile<F> {
         interfaces: &[SourceInterface],
     ) -> Result<SeriesFile<F>, StoreError> {
         let page = first_page(entry.path(), header, interfaces)?;
-        SeriesFile::begin(file, entry, header.block_bytes, &page)
+        SeriesFile::begin(file, entry, header, &page)
     }
 
     fn begin(
         file: F,
         entry: Entry,
-        block_bytes: usize,
+        header: &FileHeader,
         page: &HeaderPage,
     ) -> Result<SeriesFile<F>, StoreError> {
-        let series = SeriesFile::new((file, None), entry, block_bytes, 0, page);
+        let series = SeriesFile::new((file, None), entry, header, 0, page);
         let written = series.file.write_counted(&page.bytes, 0).1;
         written.map_err(|error| series.error("cannot write the header of", error))?;
         Ok(series)
@@ -184,7 +187,7 @@ impl<F: Storage> SeriesFile<F> {
     fn new(
         (file, map): (F, Option<FileMap>),
         entry: Entry,
-        block_bytes: usize,
+        header: &FileHeader,
         room_blocks: u64,
         page: &HeaderPage,
     ) -> SeriesFile<F> {
@@ -192,8 +195,9 @@ impl<F: Storage> SeriesFile<F> {
             file,
             map: Mutex::new(map),
             entry,
+            sequence: header.sequence,
             header_bytes: page.bytes.len() as u64,
-            block_bytes: block_bytes as u64,
+            block_bytes: header.block_bytes as u64,
             room_blocks,
             first_block_at: page.first_block_at,
             blocks_complete_at: page.blocks_complete_at,
@@ -214,6 +218,11 @@ impl<F: Storage> SeriesFile<F> {
     /// Where the file is, for messages.
     pub fn path(&self) -> &Path {
         self.entry.path()
+    }
+
+    /// Number of the file within its lane.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// Bytes of a ring block.

@@ -6,7 +6,6 @@
 use super::RetentionError;
 use super::folder::{Born, FileFacts, Folder, name_of_spare, reused_name};
 use super::state::{STATE_BYTES, STATE_VERSION, State};
-use crate::INDEX_ENDING;
 use crate::dir::Dir;
 use crate::file_header::is_finished;
 use crate::recording::{
@@ -14,6 +13,7 @@ use crate::recording::{
 };
 use crate::run_lock::{LockState, lock_state};
 use crate::writer::{FILE_MODE, LOCK_MODE};
+use crate::{INDEX_ENDING, IndexMaker};
 use ringside_core::Shown;
 use ringside_sys::disk::{Lease, is_in_memory};
 use ringside_sys::file_lock;
@@ -84,10 +84,13 @@ pub fn remove_directory_lock(directory: &Path) {
 }
 
 impl Disk {
-    /// Removes the index of a file that is gone, if there is one. Best effort: without its file it
-    /// means nothing.
+    /// Removes the index of a file that is gone, if there is one, and what a killed process left of
+    /// one. Best effort: without its file it means nothing.
     fn remove_index(&self, name: &str) {
         let _ = self.dir.entry(format!("{name}{INDEX_ENDING}")).remove();
+        for maker in IndexMaker::ALL {
+            let _ = self.dir.entry(maker.draft_of(name.as_ref())).remove();
+        }
     }
 
     /// Makes the lock file of the directory.

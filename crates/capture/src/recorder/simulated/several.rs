@@ -49,6 +49,7 @@ impl Plan {
                 write_blocks: Some(1 + random.below(2)),
                 io_uring: random.below(2) == 0,
                 direct: random.below(2) == 0,
+                index: false,
             },
             fault_in: [0, 0, 20, 100][random.below(4)],
             calls: if random.below(4) == 0 { usize::MAX } else { 5 + random.below(200) },
@@ -79,7 +80,7 @@ fn record(plan: &Plan, directory: &Path) -> Option<Outcome> {
     let threads = recorder.start().unwrap();
     (0..plan.frames).for_each(|number| put(&mut packer, number));
     packer.finish(&Reading::default());
-    let (_, summary) = threads.finish(&control);
+    let summary = threads.finish(&control).kept;
     let missed: u64 = counts.missed().values().sum();
     assert_eq!(counts.delivered() + missed, plan.frames, "every frame is accounted for");
     let is_well = control.errors().is_empty();

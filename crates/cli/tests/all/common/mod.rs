@@ -446,7 +446,9 @@ pub fn files_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let is_hidden = |path: &PathBuf| arg(path).rsplit('/').next().unwrap().starts_with('.');
-    let mut files: Vec<PathBuf> = paths.filter(|path| !is_hidden(path)).collect();
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "index");
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| !is_hidden(path) && !is_index(path)).collect();
     files.sort();
     files
 }
