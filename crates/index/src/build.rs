@@ -1,7 +1,8 @@
 //! Building the index of a file: one pass over its frames, in bounded memory.
 
-use crate::file::{Directory, HEADER_BYTES, Identity, LINKS_MAX, SegmentEntry, path_of};
+use crate::file::{Directory, HEADER_BYTES, Identity, LINKS_MAX, SegmentEntry};
 use crate::parts::Collector;
+use crate::path_of;
 use crate::segment::Builder;
 use ringside_core::{LinkType, Shown, Stamps};
 use ringside_store::{Notice, PartReader, PartStep, StoreError};
@@ -149,7 +150,11 @@ fn directory(
     links.sort_unstable();
     links.dedup();
     Directory {
-        identity: Identity::of(metadata, reader.recording(), reader.is_finished()),
+        identity: Identity::of(
+            (metadata, reader.file_bytes()),
+            reader.recording(),
+            reader.is_finished(),
+        ),
         covered_bytes: built.bytes,
         parts: built.parts,
         frames: built.frames,

@@ -1,14 +1,31 @@
 //! Parts of files that a reader passes by, because somebody knows what lies in them.
 
 use crate::block::BlockHeader;
+use crate::seekable::unpacked_name;
 use ringside_core::{Stamps, TimeRange};
 use std::fmt;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// What is behind the name of a capture file in that of its index (docs/formats/index.md). An index
-/// goes with its file: retention deletes both.
-pub const INDEX_ENDING: &str = ".index";
+/// The name of the index of a capture file (docs/formats/index.md): that of the file before it was
+/// packed, so that it need not be built anew. An index goes with its file: retention deletes both.
+pub(crate) fn index_name(capture: &str) -> String {
+    format!("{}.index", unpacked_name(capture).unwrap_or(capture))
+}
+
+/// Where the index of a capture file lies.
+pub fn index_path(capture: &Path) -> PathBuf {
+    let name = capture.file_name().unwrap_or_default();
+    let name = match name.to_str() {
+        Some(name) => index_name(name).into(),
+        None => {
+            let mut name = name.to_owned();
+            name.push(".index");
+            name
+        }
+    };
+    capture.with_file_name(name)
+}
 
 /// A part of a file: whole records, of which none describes an interface or a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

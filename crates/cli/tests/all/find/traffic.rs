@@ -101,7 +101,10 @@ fn flow(age: u64, number: u64) -> Flow {
 /// A frame of UDP of some flow of its time.
 fn frame(number: u64, random: &mut Random) -> Vec<u8> {
     let flow = flow(number / AGE_FRAMES, random.next_u64() % 16);
-    let payload = random.bytes(random.clone().below(1500));
+    let length = random.clone().below(1500);
+    // Half of it can be compressed.
+    let mut payload = random.bytes(length / 2);
+    payload.resize(length, 0);
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, flow.client[3]];
     if let Some(vlan) = flow.vlan {
         bytes.extend([0x81, 0]);
