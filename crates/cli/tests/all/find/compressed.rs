@@ -92,7 +92,7 @@ fn a_recorder_compresses_what_is_old_while_it_records() {
     let (theirs, mut input) = std::io::pipe().unwrap();
     command.stdin(theirs).stdout(Stdio::piped());
     let running = Running::start_directed(command);
-    let bytes = std::fs::read(&traffic.file).unwrap();
+    let bytes = traffic.stream();
     let (first, rest) = bytes.split_at(bytes.len() * 2 / 3);
     input.write_all(first).unwrap();
     wait_until("files are compressed", || recording.is_dir() && packed_in(&recording) > 2);

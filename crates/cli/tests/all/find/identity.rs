@@ -186,7 +186,7 @@ fn record_and_kill(traffic: &Traffic, to: &Path) {
     let (theirs, mut input) = std::io::pipe().unwrap();
     command.stdin(theirs).stdout(Stdio::null());
     let running = Running::start_directed(command);
-    let bytes = std::fs::read(&traffic.file).unwrap();
+    let bytes = traffic.stream();
     input.write_all(&bytes[..bytes.len() * 2 / 3]).unwrap();
     let has_most = || to.is_dir() && folder_bytes(to) > bytes.len() as u64 / 2;
     ringside_testkit::wait_until("most is recorded", has_most);

@@ -74,7 +74,7 @@ fn a_running_recorder_honours_a_pin_at_once_and_a_kill_changes_nothing() {
     let (theirs, mut input) = std::io::pipe().unwrap();
     command.stdin(theirs).stdout(Stdio::null());
     let running = Running::start_directed(command);
-    let bytes = std::fs::read(&traffic.file).unwrap();
+    let bytes = traffic.stream();
     let (first, rest) = bytes.split_at(bytes.len() / 3);
     input.write_all(first).unwrap();
     let is_there = || recording.is_dir() && files_in(&recording).len() > 3;

@@ -62,6 +62,14 @@ impl Traffic {
         Traffic { file, recording, _dir: dir }
     }
 
+    /// The bytes of a capture that a run can take from a pipe: it names its interface at the start.
+    pub fn stream(&self) -> Vec<u8> {
+        let file = self.file.with_extension("pcap");
+        let outcome = run_ringside(&["read", "-r", arg(&self.file), "-w", arg(&file)]);
+        assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+        std::fs::read(file).unwrap()
+    }
+
     /// The same, recorded in files of 3 MiB.
     pub fn recorded() -> Traffic {
         let traffic = Traffic::written();
