@@ -140,6 +140,7 @@ fn is_same(
         return false;
     };
     let expected: Vec<_> = packets.iter().filter(|packet| range.holds(packet.time)).collect();
+    assert!(file.exists(), "{input:?} {all:?}: {outcome:?}");
     let found = packets_of(&file);
     assert_eq!(found.len(), expected.len(), "{input:?} {all:?}: {outcome:?}");
     assert!(found.iter().eq(expected), "{input:?} {all:?}: other packets, or another order");

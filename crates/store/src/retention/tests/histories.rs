@@ -339,7 +339,9 @@ impl History<'_> {
                 self.recorders[at].in_vain = None;
                 // What went to make room may have kept the next from going by its age: that does
                 // the next time.
-                let may_be_late = kept.overdue.is_some() || !deleted.is_empty();
+                // So may what others deleted.
+                let has_gone = !deleted.is_empty() || self.world.has_vanished();
+                let may_be_late = kept.overdue.is_some() || has_gone;
                 self.judge(&asked, may_be_late);
                 let ours = self.world.entries.values().filter(|entry| entry.is_ours);
                 let last = ours.map(|entry| entry.facts.serial).max().unwrap_or(0);

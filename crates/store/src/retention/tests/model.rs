@@ -43,6 +43,8 @@ struct View {
     free: u64,
     /// Bytes that came from elsewhere since the files were listed.
     arrived: u64,
+    /// Something was deleted by others.
+    has_vanished: bool,
 }
 
 /// What it was asked for.
@@ -233,6 +235,7 @@ impl World {
     pub fn vanish_any(&mut self) {
         if let Some(name) = self.any(|_| true) {
             self.entries.remove(&name);
+            self.view.has_vanished = true;
         }
     }
 
@@ -263,6 +266,11 @@ impl World {
         let ours = self.entries.values().filter(|entry| entry.is_ours);
         let charge = |facts: &FileFacts| self.charge(facts, self.live.contains(&facts.run));
         ours.map(|entry| u128::from(charge(&entry.facts))).sum()
+    }
+
+    /// True if something was deleted by others since retention began to look.
+    pub fn has_vanished(&self) -> bool {
+        self.view.has_vanished
     }
 
     pub fn arrived(&self) -> u64 {
