@@ -116,7 +116,8 @@ fn span(packets: &[Packet], random: &mut Random) -> (TimeRange, Vec<String>) {
     }
     let mut pick = || packets[random.below(packets.len())].time;
     let (one, other) = (pick(), pick());
-    let (from, to) = (one.min(other), one.max(other));
+    // With both, and never empty: that is refused.
+    let (from, to) = (one.min(other), Timestamp(one.max(other).0 + 1));
     let text = |at: Timestamp| format!("{}.{:09}", at.seconds(), at.0 % 1_000_000_000);
     let args = ["--from".into(), text(from), "--to".into(), text(to)];
     (TimeRange { from: Some(from), to: Some(to) }, args.into())

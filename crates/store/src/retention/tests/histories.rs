@@ -244,9 +244,9 @@ impl History<'_> {
     fn reboot(&mut self) {
         self.kill(0);
         self.kill(1);
-        let id = self.world.random.next_u64() as u8 | 2;
-        self.world.clocks.boot_id =
-            [id, self.names as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        // No two boots have the same: time has passed between them.
+        let id = u128::from(self.world.random.next_u64()) << 64 | u128::from(self.world.true_ns);
+        self.world.clocks.boot_id = (id | 1 << 127).to_le_bytes();
         self.world.clocks.boot_ns = self.world.random.next_u64() % SECOND;
         self.world.pass(30 * SECOND);
     }
