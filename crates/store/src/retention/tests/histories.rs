@@ -101,7 +101,7 @@ impl History<'_> {
                 self.world.copy_in(self.names);
             }
             30 if self.world.chance(3) => self.reboot(),
-            30 if self.world.chance(2) => self.world.pin_any(),
+            30 if self.world.chance(6) => self.world.pin_any(),
             31 if self.world.chance(8) => self.lose_state(),
             _ => {}
         }
@@ -169,6 +169,7 @@ impl History<'_> {
             let Some(mut entry) = world.entries.remove(&working) else { return Ok(()) };
             let (size_bytes, allocated_bytes) = (kept, kept);
             entry.facts = FileFacts { size_bytes, allocated_bytes, ..facts };
+            entry.came_ns = world.true_ns;
             world.entries.insert(name.to_owned(), entry);
         } else {
             let written = world.pages(1);
@@ -432,7 +433,7 @@ fn policy(world: &mut World) -> Policy {
     Policy {
         limit_bytes: (!world.chance(4)).then_some(bytes),
         limit_age: world.chance(3).then_some(age),
-        min_free: world.chance(3).then_some(free),
+        min_free: world.chance(2).then_some(free),
         ..Policy::default()
     }
 }
