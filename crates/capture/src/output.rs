@@ -61,6 +61,7 @@ impl FileList {
         let is_of_lane = |name: &OsString| {
             let number =
                 name.to_str().and_then(|name| name.strip_prefix(series)?.strip_prefix('-'));
+            let number = number.map(|number| number.strip_suffix(".zst").unwrap_or(number));
             number.is_some_and(|number| number.ends_with(".pcapng"))
         };
         let names = directories.iter().filter_map(|dir| dir.names().ok()).flatten();

@@ -21,6 +21,7 @@
 
 mod begin;
 mod buffer;
+mod compressor;
 mod feed;
 mod file;
 mod folder;
@@ -39,6 +40,7 @@ use crate::placement::writer_cpus;
 use crate::start::{RunError, spawn};
 pub use begin::MadeDirectories;
 use begin::{Begun, Unstarted, begin};
+use compressor::Compressor;
 use file::LaneFile;
 use folder::Folder;
 use housekeeper::Housekeeper;
@@ -288,9 +290,14 @@ impl Recorder {
             let (folder, shared) = (writer.folder.clone(), self.shared.clone());
             let index = writer.directory;
             let supplier = Supplier { folder: folder.clone(), shared: shared.clone() };
-            let keeper = Housekeeper { folder, shared };
+            let keeper = Housekeeper { folder: folder.clone(), shared: shared.clone() };
+            let compressor = Compressor::new(folder, shared);
             threads.keepers.push(spawn(&format!("keep {index}"), move || keeper.run())?);
             threads.keepers.push(spawn(&format!("supply {index}"), move || supplier.run())?);
+            if let Some(compressor) = compressor {
+                let name = format!("compress {index}");
+                threads.keepers.push(spawn(&name, move || compressor.run())?);
+            }
             threads.writers.push(spawn(&format!("write {index}"), move || writer.run())?);
         }
         Ok(threads)
@@ -300,7 +307,7 @@ impl Recorder {
 /// The running threads of a recorder.
 pub(crate) struct RecorderThreads {
     writers: Vec<JoinHandle<Vec<FileList>>>,
-    /// Housekeepers and suppliers.
+    /// Housekeepers, suppliers and compressors.
     keepers: Vec<JoinHandle<()>>,
     indexer: Option<IndexThread>,
     folders: Vec<Arc<Folder>>,

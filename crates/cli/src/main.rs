@@ -60,6 +60,12 @@ enum Command {
     Find(Box<cmd::find::FindArgs>),
     /// Build the indexes that `find` asks.
     Index(cmd::index::IndexArgs),
+    /// Keep files of recordings: retention does not delete them.
+    Pin(cmd::pin::PinArgs),
+    /// Give files that were pinned back to retention.
+    Unpin(cmd::pin::UnpinArgs),
+    /// Compress files of recordings so that they can still be searched.
+    Compress(cmd::compress::CompressArgs),
     /// Packets added up by conversation: a table of the largest, or records.
     Flows(Box<cmd::flows::FlowsArgs>),
     /// HTTP transactions, as logs that web servers and proxies write.
@@ -121,6 +127,9 @@ fn main() -> ExitCode {
         Command::Read(args) => cmd::read::run(args),
         Command::Find(args) => cmd::find::run(*args),
         Command::Index(args) => cmd::index::run(args),
+        Command::Pin(args) => cmd::pin::run(args),
+        Command::Unpin(args) => cmd::pin::unpin(args),
+        Command::Compress(args) => cmd::compress::run(args),
         Command::Flows(args) => cmd::flows::run(*args),
         Command::Http(args) => cmd::http::run(*args),
         Command::Dns(args) => cmd::dns::run(*args),

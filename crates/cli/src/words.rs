@@ -251,8 +251,8 @@ fn of_output(refused: &Refused) -> String {
             format!("-C and -G need files; {} is none", output_name(path.as_ref()))
         }
         Refused::NotLimited(path) => format!(
-            "--limit-bytes, --limit-age, --min-free and --write-blocks are for directories; {} is \
-             none",
+            "--limit-bytes, --limit-age, --min-free, --pin-bytes, --compress-after and \
+             --write-blocks are for directories; {} is none",
             output_name(path.as_ref())
         ),
         Refused::UnclearName(path) => {

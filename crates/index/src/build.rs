@@ -1,7 +1,8 @@
 //! Building the index of a file: one pass over its frames, in bounded memory.
 
-use crate::file::{Directory, HEADER_BYTES, Identity, SegmentEntry, links_of, path_of};
+use crate::file::{Directory, HEADER_BYTES, Identity, SegmentEntry, links_of};
 use crate::parts::Collector;
+use crate::path_of;
 use crate::segment::Builder;
 use ringside_core::{LinkType, Shown};
 use ringside_store::{IndexMaker, Notice, PartReader, PartStep, StoreError};
@@ -140,7 +141,7 @@ fn directory(
 ) -> Directory {
     let place = reader.recording().map(|it| (it.run.clone(), it.lane, it.sequence));
     Directory {
-        identity: Identity::of(metadata, place, reader.is_finished()),
+        identity: Identity::of((metadata, reader.file_bytes()), place, reader.is_finished()),
         covered_bytes: built.bytes,
         parts: built.parts,
         frames: built.frames,

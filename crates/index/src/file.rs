@@ -3,11 +3,11 @@
 use crate::code::{Reader, checksum, put, put_stamps};
 use crate::segment::HEAD_BYTES_MAX;
 use ringside_core::{LaneId, LinkType, Stamps};
-use ringside_store::{FileHeader, INDEX_ENDING};
+use ringside_store::{FileHeader, content_bytes, index_path};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use thiserror::Error;
 
 pub(crate) const MAGIC: [u8; 8] = *b"RINGSIDX";
@@ -26,13 +26,6 @@ pub(crate) fn links_of(interfaces: impl Iterator<Item = LinkType>) -> Option<Vec
     links.sort_unstable();
     links.dedup();
     Some(links).filter(|links| links.len() <= LINKS_MAX)
-}
-
-/// Where the index of a capture file lies.
-pub fn path_of(capture: &Path) -> PathBuf {
-    let mut name = capture.as_os_str().to_owned();
-    name.push(INDEX_ENDING);
-    name.into()
 }
 
 /// Run, lane and number of a file of a recording.
@@ -182,7 +175,7 @@ impl Index {
     /// # Errors
     /// There is none, or it is of no use.
     pub fn open(path: &Path, capture: &File) -> Result<Index, Unusable> {
-        let file = File::open(path_of(path)).map_err(|error| match error.kind() {
+        let file = File::open(index_path(path)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Unusable::Missing,
             _ => Unusable::Io(error),
         })?;
@@ -190,7 +183,8 @@ impl Index {
         let directory =
             if is_file { read_directory(&file)? } else { return Err(Unusable::Damaged) };
         let metadata = capture.metadata().map_err(Unusable::Io)?;
-        let state = directory.identity.state(&metadata, directory.covered_bytes, || {
+        let bytes = content_bytes(capture).map_err(Unusable::Io)?;
+        let state = directory.identity.state((&metadata, bytes), directory.covered_bytes, || {
             ringside_store::recording::read_header(path).ok().flatten()
         });
         Ok(Index { file, directory, state: state.ok_or(Unusable::Stale)? })
@@ -213,27 +207,31 @@ impl Index {
 }
 
 impl Identity {
-    /// Of a file whose metadata are these.
-    pub(crate) fn of(metadata: &Metadata, place: Option<Place>, is_finished: bool) -> Identity {
-        let (file_bytes, modified_ns) = (metadata.len(), modified_ns(metadata));
+    /// Of a file whose metadata are these, and which holds so many bytes, unpacked.
+    pub(crate) fn of(
+        (metadata, file_bytes): (&Metadata, u64),
+        place: Option<Place>,
+        is_finished: bool,
+    ) -> Identity {
+        let modified_ns = modified_ns(metadata);
         Identity { file_bytes, modified_ns, place, is_growing: !is_finished }
     }
 
-    /// How an index stands to the file that has these metadata now; none if to another one.
+    /// How an index stands to the file that has these metadata and bytes now; none if to another
+    /// one.
     fn state(
         &self,
-        metadata: &Metadata,
+        (metadata, bytes): (&Metadata, u64),
         covered_bytes: u64,
         header: impl Fn() -> Option<FileHeader>,
     ) -> Option<State> {
-        let is_same =
-            metadata.len() == self.file_bytes && modified_ns(metadata) == self.modified_ns;
+        let is_same = bytes == self.file_bytes && modified_ns(metadata) == self.modified_ns;
         if !self.is_growing {
             return is_same.then_some(State::Whole);
         }
         // Complete ring blocks do not change. Room is written over, but with another header.
         let (run, lane, sequence) = self.place.as_ref()?;
-        let now = header().filter(|_| metadata.len() >= covered_bytes)?;
+        let now = header().filter(|_| bytes >= covered_bytes)?;
         let is_there = (&now.run, &now.lane, &now.sequence) == (run, lane, sequence);
         is_there.then_some(State::Beginning)
     }

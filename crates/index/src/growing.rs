@@ -12,9 +12,8 @@ use ringside_core::{LaneId, LinkType, SourceInterface, Stamps};
 use ringside_store::block::{block_header, blocks, packet};
 use ringside_store::dir::Entry;
 use ringside_store::reader::ledger_of;
-use ringside_store::{INDEX_ENDING, IndexMaker, Part};
+use ringside_store::{IndexMaker, Part, index_path};
 use rustix::fs::OFlags;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -122,9 +121,7 @@ impl Growing {
     pub fn write(&mut self, capture: &Entry, file: &File, is_finished: bool) -> io::Result<()> {
         let draft = capture.dir().entry(IndexMaker::Recorder.draft_of(capture.name()));
         let written = self.write_as(&draft, file, is_finished).and_then(|made| {
-            let mut name = OsString::from(capture.name());
-            name.push(INDEX_ENDING);
-            let index = capture.dir().entry(name);
+            let index = capture.dir().entry(index_path(capture.name().as_ref()));
             draft.replace(&index)?;
             // Who deletes the file deletes its index after it: either there, or here.
             if !capture.is(file) {
@@ -163,7 +160,11 @@ impl Growing {
         let segments = self.segments.iter().copied().chain(last.as_ref().map(Coded::entry));
         let covered_bytes = if is_finished { metadata.len() } else { self.covered_bytes };
         let coded = Directory {
-            identity: Identity::of(&metadata, Some(self.place.clone()), is_finished),
+            identity: Identity::of(
+                (&metadata, metadata.len()),
+                Some(self.place.clone()),
+                is_finished,
+            ),
             covered_bytes,
             parts: self.parts,
             frames: self.frames,

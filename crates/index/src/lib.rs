@@ -30,8 +30,9 @@ mod segment;
 mod tests;
 
 pub use build::{BuildError, Built, build};
-pub use file::{Index, State, Unusable, path_of};
+pub use file::{Index, State, Unusable};
 pub use growing::{Growing, NoBlock};
 pub use key::Kind;
 pub use lookup::{Loss, Pruned};
 pub use plan::Plan;
+pub use ringside_store::index_path as path_of;

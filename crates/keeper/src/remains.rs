@@ -86,7 +86,7 @@ impl Leaving {
         let Some(recording) = prepared.recording() else {
             return link.send(&ToKeeper::Leave(Part::Output(self.destination)), &[]);
         };
-        let Policy { limit_bytes, limit_age, min_free } = recording.retention;
+        let Policy { limit_bytes, limit_age, min_free, .. } = recording.retention;
         let (run, bytes_max) = (recording.run.to_owned(), recording.bytes_max);
         let destination =
             Destination::Recording { run, bytes_max, limit_bytes, limit_age, min_free };
@@ -196,7 +196,7 @@ impl Left {
                     run,
                     locks: self.locks,
                     bytes_max,
-                    retention: Policy { limit_bytes, limit_age, min_free },
+                    retention: Policy { limit_bytes, limit_age, min_free, ..Policy::default() },
                 })
             }
         };

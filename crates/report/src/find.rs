@@ -2,6 +2,7 @@
 
 use ringside_core::Shown;
 use ringside_core::ledger::sum;
+use ringside_session::dedup::Duplicates;
 use ringside_session::{Gap, SearchPlan};
 use ringside_store::{Notice, Tally};
 use ringside_terminal::{say, units};
@@ -49,6 +50,8 @@ impl End {
 pub struct Answer {
     /// Packets that were found.
     pub found: u64,
+    /// Packets that were left out, as they equal one of these; none if that was not asked for.
+    pub duplicates: Option<Duplicates>,
     /// What was read and what was not.
     pub plan: SearchPlan,
     /// What the reading took.
@@ -82,7 +85,10 @@ pub fn print(answer: &Answer, is_count: bool, is_json: bool) -> io::Result<()> {
 }
 
 fn object(answer: &Answer) -> Value {
-    let Answer { found, plan, tally, gaps, notices, end } = answer;
+    let Answer { found, duplicates, plan, tally, gaps, notices, end } = answer;
+    let duplicates = duplicates.map(
+        |one| json!({ "packets": one.packets, "bytes": one.bytes, "forgotten": one.forgotten }),
+    );
     let shown = |(path, reason): &(PathBuf, String)| {
         let path = path.shown().to_string();
         json!({ "path": path, "reason": reason })
@@ -94,6 +100,7 @@ fn object(answer: &Answer) -> Value {
     });
     json!({
         "packets": found,
+        "duplicates": duplicates,
         "end": end.name(),
         "plan": {
             "files": {
@@ -121,7 +128,7 @@ fn object(answer: &Answer) -> Value {
 }
 
 fn lines(answer: &Answer) -> Vec<String> {
-    let Answer { found, plan, tally, gaps, notices, end } = answer;
+    let Answer { found, duplicates, plan, tally, gaps, notices, end } = answer;
     let mut lines = vec![
         format!(
             "{} found; {}: {} passed by, {} without an index",
@@ -144,6 +151,14 @@ fn lines(answer: &Answer) -> Vec<String> {
             units::grouped(plan.index_bytes),
         ),
     ];
+    if let Some(Duplicates { packets, bytes, forgotten }) = duplicates {
+        let (packets, bytes) = (units::counted(*packets, "duplicate"), units::grouped(*bytes));
+        lines.push(format!("{packets} left out, of {bytes} bytes"));
+        if *forgotten > 0 {
+            let forgotten = units::counted(*forgotten, "packet");
+            lines.push(format!("{forgotten} forgotten early: duplicates of them may be there"));
+        }
+    }
     lines.extend(plan.unindexed.iter().map(|(path, reason)| {
         format!("{}: {reason}; it was read whole (`ringside index` builds it)", path.shown())
     }));

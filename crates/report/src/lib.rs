@@ -8,7 +8,7 @@
 //!   forwarding there; [`send`] is the account of what was sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
 //!   themselves at their control sockets.
-//! - [`read`], [`find`], [`index`] and [`repair`] are said of recordings, [`doctor`],
+//! - [`read`], [`find`], [`index`], [`pins`], [`compress`] and [`repair`] are said of recordings, [`doctor`],
 //!   [`backends`], [`interfaces`] and [`lab`] of a machine.
 //!
 //! What comes in is plain data of the crates below. What goes out is text, on which people and
@@ -20,6 +20,7 @@
 pub mod backends;
 pub mod balance;
 pub mod calls;
+pub mod compress;
 pub mod dns;
 pub mod doctor;
 pub mod drop;
@@ -30,6 +31,7 @@ pub mod index;
 pub mod interfaces;
 pub mod lab;
 pub mod logs;
+pub mod pins;
 pub mod read;
 pub mod repair;
 pub mod route;

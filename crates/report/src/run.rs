@@ -6,6 +6,7 @@ use ringside_core::Shown;
 use ringside_core::ledger::total;
 use ringside_core::profile::LaneProfile;
 use ringside_session::{MeteringReport, Moment, Rates, RunReport};
+use ringside_store::retention::Summary;
 use ringside_terminal::units::{self, grouped, scaled};
 use ringside_terminal::{ledger_text, say};
 use std::io;
@@ -64,6 +65,28 @@ pub fn finish_metered(report: &MeteringReport, to_json: bool) -> io::Result<()> 
     if to_json { say::data(ledger_text::json(&report.ledger)) } else { Ok(()) }
 }
 
+/// What became of files while others were recorded.
+fn retention_lines(kept: &Summary) -> Vec<String> {
+    let line = |files, text: String| format!("retention     {:>16}  {text}", grouped(files));
+    let bytes = grouped;
+    let mut lines = Vec::new();
+    if kept.deleted_files > 0 {
+        let bytes = bytes(kept.deleted_bytes);
+        let text = format!("files deleted, the oldest, of {bytes} bytes together");
+        lines.push(line(kept.deleted_files, text));
+    }
+    if kept.packed_files > 0 {
+        let (before, after) = (bytes(kept.packed_bytes_before), bytes(kept.packed_bytes));
+        let text = format!("files compressed, from {before} bytes to {after}");
+        lines.push(line(kept.packed_files, text));
+    }
+    if kept.pinned_files > 0 {
+        let text = format!("files pinned, of {} bytes together", bytes(kept.pinned_bytes));
+        lines.push(line(kept.pinned_files, text));
+    }
+    lines
+}
+
 /// Says what a run did; it was to write to `outputs`.
 ///
 /// # Errors
@@ -82,13 +105,8 @@ pub fn finish(report: &RunReport, outputs: &[PathBuf], to_json: bool) -> io::Res
     if let Some(overdue) = report.kept.as_ref().and_then(|kept| kept.overdue.as_ref()) {
         say::message(format_args!("ringside: warning: files past their age remain: {overdue}"));
     }
-    let deleted = report.kept.as_ref().filter(|kept| kept.deleted_files > 0);
-    if let Some(kept) = deleted {
-        say::message(format_args!(
-            "retention     {:>16}  files deleted, the oldest, of {} bytes together",
-            units::grouped(kept.deleted_files),
-            units::grouped(kept.deleted_bytes)
-        ));
+    if let Some(kept) = report.kept.as_ref() {
+        retention_lines(kept).into_iter().for_each(say::message);
     }
     if let Some(left) = report.indexes.as_ref().map(|made| made.left).filter(|&left| left > 0) {
         let (files, made) = (units::grouped(left), if left == 1 { "it" } else { "them" });
@@ -101,7 +119,9 @@ pub fn finish(report: &RunReport, outputs: &[PathBuf], to_json: bool) -> io::Res
         say::message(text);
     }
     if to_json {
-        if let Some(kept) = deleted {
+        let has_news =
+            |kept: &&Summary| kept.deleted_files + kept.packed_files + kept.pinned_files > 0;
+        if let Some(kept) = report.kept.as_ref().filter(has_news) {
             say::data(serde_json::json!({ "retention": kept }))?;
         }
         if let Some(indexes) = &report.indexes {

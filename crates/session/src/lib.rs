@@ -32,6 +32,7 @@
 
 mod attach;
 mod capture;
+pub mod dedup;
 pub mod driver_rules;
 pub mod filters;
 mod find;
@@ -40,6 +41,7 @@ mod metering;
 mod note;
 mod open;
 mod output;
+mod pins;
 mod placement;
 mod rates;
 mod refused;
@@ -59,6 +61,7 @@ pub use note::{NotInDriver, Note, Notes};
 pub use open::files::check_output;
 pub use open::{OpenOptions, enter_namespace, interfaces};
 pub use output::OutputOptions;
+pub use pins::{Held, files_that_hold};
 pub use placement::PlacementOptions;
 pub use refused::Refused;
 pub use session::{

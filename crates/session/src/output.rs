@@ -32,7 +32,8 @@ pub struct OutputOptions {
     pub format: Option<FileFormat>,
     /// Size at which a new file begins.
     pub file_bytes: Option<u64>,
-    /// Time after which a new file begins. With a limit of age there is one by itself.
+    /// Time after which a new file begins. With a limit of age, or an age at which files are
+    /// compressed, there is one by itself.
     pub file_time: Option<Duration>,
     /// How much is kept of what lies in the directories.
     pub retention: Policy,
@@ -52,12 +53,14 @@ impl OutputOptions {
 
     /// True if files end and others begin by themselves.
     pub fn rotates(&self) -> bool {
-        self.is_cut() || !self.retention.is_unlimited()
+        self.is_cut() || self.interval().is_some() || !self.retention.is_unlimited()
     }
 
     /// Time after which a new file begins, asked for or by itself.
     pub(crate) fn interval(&self) -> Option<Duration> {
-        self.file_time.or_else(|| self.retention.limit_age.map(file_interval))
+        let Policy { limit_age, compress_after, .. } = self.retention;
+        self.file_time
+            .or_else(|| limit_age.into_iter().chain(compress_after).min().map(file_interval))
     }
 
     /// Opens a stream, or says what is to be made: a file by its ending, else a directory.
@@ -131,7 +134,7 @@ impl OutputOptions {
     }
 
     fn check_limits(&self, path: Option<&PathBuf>) -> Result<(), Refused> {
-        match self.retention.is_unlimited() && self.write_blocks.is_none() {
+        match self.retention == Policy::default() && self.write_blocks.is_none() {
             true => Ok(()),
             false => Err(Refused::NotLimited(path.cloned())),
         }

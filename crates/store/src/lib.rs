@@ -36,6 +36,7 @@ pub mod recording;
 pub mod repair;
 pub mod retention;
 mod run_lock;
+mod seekable;
 pub mod writer;
 
 pub use error::StoreError;
@@ -43,7 +44,8 @@ pub use file_header::FileHeader;
 pub use inputs::is_input;
 pub use merge::Merger;
 pub use merged::MergedSource;
-pub use part::{INDEX_ENDING, IndexMaker, Part, Pruner, remove_index_draft};
+pub use part::{IndexMaker, Part, Pruner, index_path, remove_index_draft};
 pub use query::{Query, open};
 pub use reader::{Condition, FileSource, Notice, PartReader, PartStep, StoredSource, Tally};
+pub use seekable::content_bytes;
 pub use writer::{Format, FrameWriter, Packing, PcapWriter, PcapngWriter, TextWriter};

@@ -2,15 +2,35 @@
 
 use crate::block::BlockHeader;
 use crate::dir::Entry;
+use crate::seekable::unpacked_name;
 use ringside_core::{Stamps, TimeRange};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// What is behind the name of a capture file in that of its index (docs/formats/index.md). An index
-/// goes with its file: retention deletes both.
-pub const INDEX_ENDING: &str = ".index";
+/// Behind the name of a capture file, that of its index.
+const INDEX_ENDING: &str = ".index";
+
+/// The name of the index of a capture file (docs/formats/index.md): that of the file before it was
+/// packed, so that it need not be built anew. An index goes with its file: retention deletes both.
+pub(crate) fn index_name(capture: &str) -> String {
+    format!("{}{INDEX_ENDING}", unpacked_name(capture).unwrap_or(capture))
+}
+
+/// Where the index of a capture file lies.
+pub fn index_path(capture: &Path) -> PathBuf {
+    let name = capture.file_name().unwrap_or_default();
+    let name = match name.to_str() {
+        Some(name) => index_name(name).into(),
+        None => {
+            let mut name = name.to_owned();
+            name.push(INDEX_ENDING);
+            name
+        }
+    };
+    capture.with_file_name(name)
+}
 
 /// Behind that, who makes an index that is not whole yet. Its name is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

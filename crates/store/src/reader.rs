@@ -39,13 +39,16 @@ use crate::block::BLOCK_HEADER_BYTES;
 use crate::dir::Dir;
 use crate::file_header::{FileHeader, HEADER_PAGE_BYTES};
 use crate::part::Part;
+use crate::recording::parts_of_name;
 use crate::run_lock::{LockState, lock_state};
+use crate::seekable::packed_path;
 use crate::writer::Packing;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Shown, Source, SourceCounters, SourceError, SourceInterface,
     TimeRange, Timestamp,
 };
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
@@ -108,7 +111,7 @@ pub struct FileSource {
     parser: Parser,
     /// It is a regular file, which can be opened again.
     is_regular: bool,
-    /// Size of a regular file that is not packed, when it was opened.
+    /// Size of a regular file that is read at places, when it was opened; of what was packed in it.
     file_bytes: Option<u64>,
     slots: Vec<FrameSlot>,
     /// Where the first of them begins, and how it is read.
@@ -189,7 +192,8 @@ impl FileSource {
     /// As [`open_in`](FileSource::open_in), but nothing is read ahead.
     pub(crate) fn open_unread(path: &Path, wanted: &Wanted) -> Result<FileSource, StoreError> {
         let fail = |error| StoreError::io(format!("cannot open {}", path.shown()), error);
-        let file = File::open(path).map_err(fail)?;
+        let (file, path) = open_whatever_it_became(path).map_err(fail)?;
+        let path = &*path;
         let metadata = file.metadata().map_err(fail)?;
         if metadata.is_dir() {
             return Err(unusable(path, "is a directory, where a file is needed".into()));
@@ -203,7 +207,7 @@ impl FileSource {
         let mut source = FileSource::begun(path, Input::of_file(file, is_sparing))?;
         source.range = wanted.range;
         source.is_regular = true;
-        source.file_bytes = source.packing().is_none().then_some(metadata.len());
+        source.file_bytes = source.input.place_bytes(metadata.len());
         source.ahead = ahead.map(Ahead::new);
         source.pass_by(passes);
         Ok(source)
@@ -646,6 +650,25 @@ impl StoredSource for FileSource {
         let (bytes_read, blocks_passed) = (self.input.bytes_read(), self.blocks_passed);
         Tally { bytes_read, blocks_passed, ..Tally::default() }
     }
+}
+
+/// Opens a file, or what it was packed into meanwhile, and says which.
+fn open_whatever_it_became(path: &Path) -> io::Result<(File, Cow<'_, Path>)> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_recorders(path) => {
+            let packed = packed_path(path);
+            // Of two errors the one about the name that was given.
+            File::open(&packed).map(|file| (file, packed.into())).map_err(|_| error)
+        }
+        opened => opened.map(|file| (file, path.into())),
+    }
+}
+
+/// True if a path has the name of a file of a recording.
+fn is_recorders(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| parts_of_name(name).is_some())
 }
 
 /// The directory in which a file lies.

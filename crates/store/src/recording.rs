@@ -23,7 +23,7 @@ pub use crate::run_lock::{RunLock, run_lock_name};
 pub use directory::{NO_RECORDING, Series, StoredFile, capture_files, series_of};
 pub use file::{END_BYTES, Reused, SeriesFile};
 pub use header::read_header;
-pub(crate) use header::{Header, read_from as read_header_from};
+pub(crate) use header::{Header, read_from as read_header_from, read_stored as read_stored_header};
 pub use mapped::MappedFiles;
 pub use name::file_name;
 pub(crate) use name::parts_of_name;

@@ -199,7 +199,7 @@ impl Work {
             });
             work.files.push(planned);
         }
-        work.plan_lanes(is_dead);
+        work.plan_lanes(is_dead, &run.packed);
         for (planned, report) in work.files.iter().zip(&mut work.reports) {
             report.changes = planned.as_ref().map(Planned::changes).unwrap_or_default();
         }
@@ -207,14 +207,19 @@ impl Work {
     }
 
     /// Marks the end of each unfinished lane, and finds out what is missing of it.
-    fn plan_lanes(&mut self, is_dead: bool) {
+    fn plan_lanes(&mut self, is_dead: bool, packed: &[(LaneId, u64)]) {
         let mut lanes: BTreeMap<LaneId, Vec<&mut Examined>> = BTreeMap::new();
         for planned in self.files.iter_mut().flatten().filter(|planned| !planned.remove) {
             let lane = planned.examined.header.lane;
             lanes.entry(lane).or_default().push(&mut planned.examined);
         }
         for (lane, mut files) in lanes {
-            let missing = missing(&files);
+            let mut missing = missing(&files);
+            // What was packed is not looked at, and not missing.
+            missing.retain(|gap| {
+                let blocks = gap.first_block..=gap.last_block;
+                !packed.iter().any(|(of, first)| *of == lane && blocks.contains(first))
+            });
             let unknown_after = files.iter().map(|file| file.last_time()).max();
             let last =
                 files.iter_mut().max_by_key(|file| (file.last_block(), file.header.sequence));

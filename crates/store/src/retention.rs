@@ -12,8 +12,12 @@
 
 mod age;
 mod disk;
+mod drafts;
 mod enforce;
 mod folder;
+mod packing;
+mod pinning;
+mod pins;
 mod sizes;
 mod state;
 
@@ -21,6 +25,9 @@ pub use crate::error::RetentionError;
 pub use disk::remove_directory_lock;
 pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;
+pub use packing::{Packed, PackedState, PackingJob, PackingOrder};
+pub use pinning::{Pinned, add_pin, pinned_sizes, remove_pins};
+pub use pins::{NOTE_BYTES_MAX, Pin, PinnedFile, Pins};
 pub use sizes::{FILES_PER_LANE, Shape, file_interval};
 
 use crate::StoreError;
@@ -28,8 +35,9 @@ use crate::dir::Dir;
 use crate::recording::{MappedFiles, Reused};
 use disk::Disk;
 use enforce::{InVain, Kept, Order, enforce};
-use ringside_core::Timestamp;
+use folder::Folder;
 use ringside_core::ledger::sum;
+use ringside_core::{Shown, Timestamp};
 use ringside_sys::clock::Clocks;
 use serde::Serialize;
 use std::sync::Arc;
@@ -44,12 +52,17 @@ pub struct Policy {
     pub limit_age: Option<Duration>,
     /// Bytes of the file system that stay free for others, after every reservation.
     pub min_free: Option<u64>,
+    /// Bytes of files that may be pinned; none: half of `limit_bytes`.
+    pub pin_bytes: Option<u64>,
+    /// Time after its creation at which a file that ended is packed.
+    pub compress_after: Option<Duration>,
 }
 
 impl Policy {
     /// True if nothing is ever deleted.
     pub fn is_unlimited(&self) -> bool {
-        *self == Policy::default()
+        let Policy { pin_bytes, compress_after, .. } = *self;
+        *self == Policy { pin_bytes, compress_after, ..Policy::default() }
     }
 
     /// The policy of each of the `directories` of one recording: they share its bytes evenly.
@@ -58,8 +71,9 @@ impl Policy {
     /// If `directories` is 0.
     #[must_use]
     pub fn for_each_of(self, directories: usize) -> Policy {
-        let limit_bytes = self.limit_bytes.map(|bytes| bytes / directories as u64);
-        Policy { limit_bytes, ..self }
+        let [limit_bytes, pin_bytes] = [self.limit_bytes, self.pin_bytes]
+            .map(|bytes| bytes.map(|bytes| bytes / directories as u64));
+        Policy { limit_bytes, pin_bytes, ..self }
     }
 }
 
@@ -89,6 +103,16 @@ pub struct Summary {
     pub files: u64,
     /// Why files that are past their age are still there.
     pub overdue: Option<String>,
+    /// Files that are pinned, at the last look,
+    pub pinned_files: u64,
+    /// and the bytes that they take or may come to take.
+    pub pinned_bytes: u64,
+    /// Files that were packed,
+    pub packed_files: u64,
+    /// the bytes that they took before,
+    pub packed_bytes_before: u64,
+    /// and after.
+    pub packed_bytes: u64,
 }
 
 impl Summary {
@@ -100,6 +124,12 @@ impl Summary {
         self.used_bytes = self.used_bytes.saturating_add(other.used_bytes);
         self.files = self.files.saturating_add(other.files);
         self.overdue = self.overdue.take().or_else(|| other.overdue.clone());
+        self.pinned_files = self.pinned_files.saturating_add(other.pinned_files);
+        self.pinned_bytes = self.pinned_bytes.saturating_add(other.pinned_bytes);
+        self.packed_files += other.packed_files;
+        self.packed_bytes_before =
+            self.packed_bytes_before.saturating_add(other.packed_bytes_before);
+        self.packed_bytes = self.packed_bytes.saturating_add(other.packed_bytes);
     }
 }
 
@@ -112,6 +142,7 @@ pub struct Directory {
     summary: Summary,
     reuses: bool,
     in_vain: Option<InVain>,
+    has_warned_of_pins: bool,
 }
 
 impl Directory {
@@ -123,7 +154,8 @@ impl Directory {
     pub fn open(dir: &Dir, run: &str, policy: Policy) -> Result<Directory, StoreError> {
         let disk = Disk::open(dir)?;
         let (run, summary) = (run.to_owned(), Summary::default());
-        Ok(Directory { disk, run, policy, summary, reuses: false, in_vain: None })
+        let (reuses, in_vain, has_warned_of_pins) = (false, None, false);
+        Ok(Directory { disk, run, policy, summary, reuses, in_vain, has_warned_of_pins })
     }
 
     /// With `reuses` a file that goes for the limit of bytes may be handed to the one that comes
@@ -222,6 +254,18 @@ impl Directory {
         self.summary.oldest = kept.oldest;
         self.summary.used_bytes = kept.used_bytes;
         self.summary.files = kept.files;
+        (self.summary.pinned_files, self.summary.pinned_bytes) =
+            (kept.pinned_files, kept.pinned_bytes);
+        if let Some(budget) = kept.pin_budget.filter(|&budget| kept.pinned_bytes > budget)
+            && !std::mem::replace(&mut self.has_warned_of_pins, true)
+        {
+            let (directory, pinned) = (self.disk.path().shown(), kept.pinned_bytes);
+            tracing::warn!(
+                "{directory}: {pinned} bytes are pinned, more than the {budget} of --pin-bytes; \
+                 they are kept, and other files go earlier: remove a pin (ringside unpin), or \
+                 allow more"
+            );
+        }
         self.summary.overdue = kept.overdue.as_ref().map(ToString::to_string);
         Ok((kept, deleted))
     }

@@ -8,7 +8,7 @@ use ringside_core::Shown;
 use ringside_store::StoreError;
 use ringside_store::dir::{Dir, Entry, Whereabouts};
 use ringside_store::recording::{FileHeader, MappedFiles, Reused, SeriesFile, file_name};
-use ringside_store::retention::{Directory, Summary, spare_name};
+use ringside_store::retention::{Directory, Packed, PackingJob, PackingOrder, Summary, spare_name};
 use ringside_sys::clock::Clocks;
 use ringside_sys::disk;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +39,7 @@ pub(super) struct Folder {
     supplier: OnceLock<Thread>,
     /// Who makes the files' indexes, if anybody does.
     indexing: OnceLock<Arc<Indexing>>,
+    compressor: OnceLock<Thread>,
 }
 
 impl Folder {
@@ -63,6 +64,7 @@ impl Folder {
             housekeeper: OnceLock::new(),
             supplier: OnceLock::new(),
             indexing: OnceLock::new(),
+            compressor: OnceLock::new(),
         })
     }
 
@@ -150,6 +152,23 @@ impl Folder {
     /// Deletes what is past its age, in times in which no file is begun.
     pub(super) fn sweep(&self) -> Result<(), StoreError> {
         lock(&self.retention).sweep(Clocks::now(self.recording.boot_id)).map(|_| ())
+    }
+
+    /// Chooses a file that is to be compressed, and makes room for that.
+    pub(super) fn begin_packing(
+        &self,
+        order: &PackingOrder,
+    ) -> Result<Option<PackingJob>, StoreError> {
+        lock(&self.retention).begin_packing(order, Clocks::now(self.recording.boot_id))
+    }
+
+    /// Puts what was compressed in its place.
+    pub(super) fn end_packing(
+        &self,
+        job: PackingJob,
+        packed: Packed,
+    ) -> Result<Packed, StoreError> {
+        lock(&self.retention).end_packing(job, packed)
     }
 
     /// What was deleted, and what is kept.
@@ -285,6 +304,11 @@ impl Folder {
         let _ = self.supplier.set(std::thread::current());
     }
 
+    /// Registers the calling thread as the compressor, which is woken at the end.
+    pub(super) fn compress(&self) {
+        let _ = self.compressor.set(std::thread::current());
+    }
+
     /// There is something to do for the housekeeper or the supplier.
     pub(super) fn wake(&self) {
         for thread in [&self.housekeeper, &self.supplier].into_iter().filter_map(OnceLock::get) {
@@ -296,6 +320,7 @@ impl Folder {
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.wake();
+        self.compressor.get().into_iter().for_each(Thread::unpark);
     }
 
     pub(super) fn is_closing(&self) -> bool {

@@ -159,7 +159,8 @@ fn finish(run: Run) -> RunReport {
 
 /// Without a trial of the disk.
 fn directory(path: &Path) -> Output {
-    let options = DiskOptions { write_blocks: Some(1), io_uring: false, direct: false };
+    let options =
+        DiskOptions { write_blocks: Some(1), io_uring: false, direct: false, index: false };
     let (paths, rotation) = (vec![path.to_owned()], Rotation::default());
     Output::Directory { paths, rotation, options, retention: Policy::default() }
 }

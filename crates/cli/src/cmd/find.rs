@@ -7,13 +7,15 @@ use ringside_core::Source;
 use ringside_report::find::{self as report, Answer, End};
 use ringside_report::read::{held, so_far};
 use ringside_session::Finder;
+use ringside_session::dedup::Deduplicator;
 use ringside_session::filters::FrameFilter;
 use ringside_session::stored_copy::{CopyLimits, Counter, Output, copy};
 use ringside_store::{Query, StoredSource};
-use ringside_terminal::say;
 use ringside_terminal::signals::{StopSignal, Wanted};
+use ringside_terminal::{say, units};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Arguments of `find`.
 #[derive(Args)]
@@ -24,6 +26,7 @@ use std::sync::Arc;
       -w five.pcapng 'net 192.0.2.0/24 and tcp'                 copy it
   ringside find -r /disk1/eth1 -r /disk2/eth1 --count vlan 7    only how many
   ringside find -r trace.pcap --count --json icmp               with the plan, as JSON
+  ringside find -r /data/span --dedup -w once.pcapng tcp        without what a mirror port doubled
 
 An index says which blocks of a file can hold such packets, and only these are read: a recorder
 makes it, or `ringside index DIR`. What has no index, or was recorded after it was built, is read
@@ -47,6 +50,12 @@ pub struct FindArgs {
     #[arg(long, conflicts_with_all = ["write", "hex", "hex_ascii", "ascii"])]
     count: bool,
 
+    /// Leave out packets that equal one before, as a mirror port gives them: the same bytes from
+    /// the link header on, the same length on the wire, at most WINDOW (50ms) apart in time.
+    #[arg(long, value_name = "WINDOW", value_parser = units::duration)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "50ms")]
+    dedup: Option<Duration>,
+
     /// Packets that are printed, the plan and the account as JSON objects.
     #[arg(long, conflicts_with_all = ["hex", "hex_ascii", "ascii"])]
     json: bool,
@@ -67,10 +76,11 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
         filter.prepare(interface.link_type)?;
     }
     let stop = StopSignal::install()?;
-    let mut output: Box<dyn Output> = match args.count {
+    let output: Box<dyn Output> = match args.count {
         true => Box::new(Counter),
         false => args.stored.output(&inputs, args.json)?,
     };
+    let mut output = Deduplicator::new(output, args.dedup);
     let limits = CopyLimits {
         count_max: u64::MAX,
         is_stream: inputs.iter().any(|path| !path.is_file() && !path.is_dir()),
@@ -81,7 +91,7 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
             }
         },
     };
-    let copied = copy(&mut source, &mut filter, &mut *output, &limits)
+    let copied = copy(&mut source, &mut filter, &mut output, &limits)
         .and_then(|found| output.finish().map(|()| found));
     let found = match copied {
         Ok(found) => found,
@@ -92,6 +102,8 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
             return Err(held.into_iter().fold(error, |error, held| error.context(held)));
         }
     };
+    let duplicates = output.duplicates();
+    let found = found - duplicates.map_or(0, |duplicates| duplicates.packets);
     let is_stopped = stop.is_set() && !source.is_finished();
     if is_stopped {
         args.stored.say_ended_early(found, false);
@@ -101,7 +113,7 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
     let (plan, gaps) = (finder.plan(), finder.gaps(asked.range));
     let notices = source.notices();
     let end = End::of(is_stopped, &notices);
-    let answer = Answer { found, plan, tally, gaps, notices, end };
+    let answer = Answer { found, duplicates, plan, tally, gaps, notices, end };
     report::print(&answer, args.count, args.json)?;
     let is_whole = end == End::Complete && found > 0;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -48,6 +48,16 @@ pub struct WriteArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, requires = "paths")]
     min_free: Option<u64>,
 
+    /// Directories: most bytes of files that may be pinned (`ringside pin`); half of --limit-bytes
+    /// unless it says otherwise.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, requires = "paths")]
+    pin_bytes: Option<u64>,
+
+    /// Directories: compress files that ended this long after they were begun, so that they can
+    /// still be searched, and `zstd -d` gives them back.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, requires = "paths")]
+    compress_after: Option<Duration>,
+
     /// Directories: blocks of the ring (1 MiB) in one write; by default tried on the disk.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     #[arg(requires = "paths")]
@@ -103,6 +113,8 @@ impl WriteArgs {
                 limit_bytes: self.limit_bytes,
                 limit_age: self.limit_age,
                 min_free: self.min_free,
+                pin_bytes: self.pin_bytes,
+                compress_after: self.compress_after,
             },
             write_blocks: self.write_blocks.map(usize::from),
             no_index: self.no_index,

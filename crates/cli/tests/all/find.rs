@@ -1,7 +1,11 @@
 //! `ringside find` and `ringside index`: the packets of `tcpdump -r … EXPRESSION`, however little
 //! is read for them, and whatever became of an index.
 
+mod compressed;
+mod dedup;
+mod identity;
 mod live;
+mod pins;
 mod recorded;
 mod traffic;
 

@@ -50,7 +50,7 @@ const FILES: &[c_long] = &[
     libc::SYS_unlinkat, libc::SYS_renameat2, libc::SYS_linkat, libc::SYS_mkdirat,
     libc::SYS_getdents64, libc::SYS_readlinkat, libc::SYS_faccessat, libc::SYS_faccessat2,
     libc::SYS_getcwd, libc::SYS_umask, libc::SYS_ioctl, libc::SYS_pipe2, libc::SYS_splice,
-    libc::SYS_sendfile, libc::SYS_copy_file_range, libc::SYS_memfd_create,
+    libc::SYS_sendfile, libc::SYS_copy_file_range, libc::SYS_memfd_create, libc::SYS_utimensat,
 ];
 
 /// Memory.

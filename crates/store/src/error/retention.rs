@@ -52,8 +52,8 @@ pub enum RetentionError {
     /// What may not be deleted leaves no room below the limit.
     #[error(
         "{directory}: no room for a file of {asked} bytes below the limit of {limit} bytes: \
-         {held} bytes are in or reserved for files that are being written ({holders}); end one of \
-         these runs, or raise the limit"
+         {held} bytes are pinned, or in or reserved for files that are being written ({holders}); \
+         remove a pin (ringside unpin), end one of these runs, or raise the limit"
     )]
     LimitHeld {
         /// The directory.
@@ -71,7 +71,7 @@ pub enum RetentionError {
     #[error(
         "{directory}: {wanted} bytes of the file system must be free, for the next file, for those \
          being written and for others; {free} are, and deleting every recording that \
-         may be deleted would give {deletable}: something else fills it"
+         may be deleted would give {deletable}, with {pinned} pinned: something else fills it"
     )]
     FreeHeld {
         /// The directory.
@@ -82,6 +82,8 @@ pub enum RetentionError {
         wanted: u64,
         /// Bytes that deleting could give.
         deletable: u64,
+        /// Bytes of files that are pinned.
+        pinned: u64,
     },
     /// Deleting does not free space.
     #[error(
@@ -107,6 +109,25 @@ pub enum RetentionError {
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
+    },
+    /// What is pinned is not known, so nothing is deleted.
+    #[error(
+        "{path} cannot be read: {reason}; it says which files are pinned, so nothing is deleted; \
+         mend it, or remove it if nothing is to be kept"
+    )]
+    PinsUnreadable {
+        /// The file of pins.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no place for another pin.
+    #[error("{directory}: nothing was pinned: {reason}")]
+    PinsFull {
+        /// The directory.
+        directory: PathBuf,
+        /// What is full, and the fix.
+        reason: String,
     },
     /// Another process does not give the directory's lock back.
     #[error(
@@ -157,7 +178,7 @@ pub enum RetentionError {
 
 impl RetentionError {
     /// True if what is there leaves no room, and may not or cannot be deleted.
-    pub(super) fn is_no_room(&self) -> bool {
+    pub(crate) fn is_no_room(&self) -> bool {
         use RetentionError::{FreeHeld, LimitHeld, NotFreed};
         matches!(self, LimitHeld { .. } | FreeHeld { .. } | NotFreed { .. })
     }

@@ -1,6 +1,7 @@
 //! One bounded buffer over a stream of bytes.
 
 use super::packed::Unpacker;
+use crate::seekable::SeekableFile;
 use crate::writer::Packing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -43,6 +44,8 @@ pub(super) struct Input {
 enum Reader {
     /// Read at places.
     File(File),
+    /// The same, of what was packed.
+    Seekable(Box<SeekableFile>),
     Plain(Box<dyn Read + Send>),
     Packed(Unpacker),
 }
@@ -95,6 +98,14 @@ impl Input {
     /// # Errors
     /// The system refused.
     pub(super) fn unpack(&mut self, packing: Packing) -> Result<()> {
+        if let Reader::File(file) = &self.reader
+            && packing == Packing::Zstd
+            && let Some(packed) = SeekableFile::open(file)?
+        {
+            (self.start, self.end, self.ended) = (0, 0, false);
+            self.reader = Reader::Seekable(Box::new(packed));
+            return Ok(());
+        }
         let first = self.available().to_vec();
         let polled = self.polled.as_ref().map(OwnedFd::try_clone).transpose()?;
         (self.start, self.end, self.ended) = (0, 0, false);
@@ -104,6 +115,7 @@ impl Input {
                 file.seek(SeekFrom::Start(first.len() as u64))?;
                 Box::new(file)
             }
+            Reader::Seekable(packed) => packed,
             Reader::Plain(rest) => rest,
             Reader::Packed(unpacker) => Box::new(unpacker),
         };
@@ -114,8 +126,17 @@ impl Input {
     /// How the input is packed, and whether it ended where that may not end.
     pub(super) fn packing(&self) -> Option<(Packing, bool)> {
         match &self.reader {
-            Reader::File(_) | Reader::Plain(_) => None,
+            Reader::File(_) | Reader::Seekable(_) | Reader::Plain(_) => None,
             Reader::Packed(unpacker) => Some((unpacker.packing(), unpacker.is_cut())),
+        }
+    }
+
+    /// Bytes of an input of `file_bytes` that is read at places: its own, or what was packed in it.
+    pub(super) fn place_bytes(&self, file_bytes: u64) -> Option<u64> {
+        match &self.reader {
+            Reader::File(_) => Some(file_bytes),
+            Reader::Seekable(packed) => Some(packed.content_bytes()),
+            Reader::Plain(_) | Reader::Packed(_) => None,
         }
     }
 
@@ -158,10 +179,15 @@ impl Input {
 
     /// Reads a place of a file outside the window; false if it is not there.
     pub(super) fn read_place(&mut self, buffer: &mut [u8], offset: u64) -> bool {
-        let Reader::File(file) = &self.reader else { return false };
-        let is_read = file.read_exact_at(buffer, offset).is_ok();
-        self.bytes_read += if is_read { buffer.len() as u64 } else { 0 };
-        is_read
+        match &mut self.reader {
+            Reader::File(file) => {
+                let is_read = file.read_exact_at(buffer, offset).is_ok();
+                self.bytes_read += if is_read { buffer.len() as u64 } else { 0 };
+                is_read
+            }
+            Reader::Seekable(packed) => packed.read_exact_at(buffer, offset).is_ok(),
+            Reader::Plain(_) | Reader::Packed(_) => false,
+        }
     }
 
     /// Has no read go beyond `offset` before it has come there.
@@ -192,7 +218,10 @@ impl Input {
 
     /// Bytes that were read, of whatever place.
     pub(super) fn bytes_read(&self) -> u64 {
-        self.bytes_read
+        match &self.reader {
+            Reader::Seekable(packed) => packed.bytes_read(),
+            _ => self.bytes_read,
+        }
     }
 
     /// What is read and not consumed.
@@ -237,7 +266,7 @@ impl Input {
         let left = self.end_at.saturating_sub(at);
         let mut room =
             (self.buffer.len() - self.end).min(usize::try_from(left).unwrap_or(usize::MAX));
-        if matches!(self.reader, Reader::File(_)) {
+        if matches!(self.reader, Reader::File(_) | Reader::Seekable(_)) {
             room = self.file_step(at, room, bytes.saturating_sub(self.end - self.start));
         }
         self.is_starved = false;
@@ -245,6 +274,7 @@ impl Input {
             let buffer = &mut self.buffer[self.end..self.end + room];
             let read = match &mut self.reader {
                 Reader::File(file) => file.read_at(buffer, at),
+                Reader::Seekable(packed) => packed.read_at(buffer, at),
                 Reader::Plain(reader) => reader.read(buffer),
                 Reader::Packed(unpacker) => unpacker.read(buffer),
             };

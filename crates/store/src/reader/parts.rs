@@ -51,7 +51,7 @@ pub struct PartReader {
 }
 
 impl PartReader {
-    /// Opens a file that is not packed.
+    /// Opens a file that is not packed, or in frames that are found without reading others.
     ///
     /// # Errors
     /// It cannot be opened, or it is no capture file that can be read at places.
@@ -99,6 +99,11 @@ impl PartReader {
         self.source.input.offset()
     }
 
+    /// Bytes that the file held when it was opened, unpacked.
+    pub fn file_bytes(&self) -> u64 {
+        self.source.file_bytes.unwrap_or(0)
+    }
+
     /// The interfaces so far.
     pub fn interfaces(&self) -> &[SourceInterface] {
         self.source.interfaces()
@@ -124,8 +129,7 @@ impl PartReader {
 
     /// False for a file of a recording to which something may still be written.
     pub fn is_finished(&self) -> bool {
-        let bytes = self.source.file_bytes.unwrap_or(0);
-        self.recording().is_none_or(|header| is_finished(header.bytes_max, bytes))
+        self.recording().is_none_or(|header| is_finished(header.bytes_max, self.file_bytes()))
     }
 
     fn begun_at(&self, start: u64, header: Option<BlockHeader>) -> Begun {

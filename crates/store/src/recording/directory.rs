@@ -4,9 +4,12 @@ use super::header;
 use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::reader::Notice;
+use crate::seekable::{SeekableFile, packed_path, unpacked_name};
 use ringside_core::{LaneId, Shown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -109,33 +112,53 @@ pub fn capture_files(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
 fn files_named(directory: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, StoreError> {
     let fail =
         |error| StoreError::io(format!("cannot read directory {}", directory.shown()), error);
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let (name, path) = (entry.file_name(), entry.path());
-        let is_hidden = name.as_encoded_bytes().starts_with(b".");
-        let is_named = path.extension().is_some_and(|one| endings.iter().any(|end| one == *end));
-        if !is_hidden && is_named && path.is_file() {
-            paths.push(path);
-        }
-        if paths.len() > FILES_MAX {
-            let reason = format!("holds more than {FILES_MAX} files; name some of them");
-            return Err(StoreError::Unusable { path: directory.to_owned(), reason });
+    let mut paths = BTreeSet::new();
+    // A file that is packed while the directory is read may be seen under neither of its names.
+    for _ in 0..2 {
+        for entry in std::fs::read_dir(directory).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let (name, path) = (entry.file_name(), entry.path());
+            let is_hidden = name.as_encoded_bytes().starts_with(b".");
+            let is_end = |one: &OsStr| endings.iter().any(|end| one == *end);
+            let is_named = path.extension().is_some_and(is_end) || is_packed(&path);
+            if !is_hidden && is_named && path.is_file() {
+                paths.insert(path);
+            }
+            if paths.len() > FILES_MAX {
+                let reason = format!("holds more than {FILES_MAX} files; name some of them");
+                return Err(StoreError::Unusable { path: directory.to_owned(), reason });
+            }
         }
     }
-    paths.sort();
-    Ok(paths)
+    // Of a file that was just packed both are there: the same, and opened by the first name either.
+    let packed: BTreeSet<_> = paths.iter().map(|path| packed_path(path)).collect();
+    Ok(paths.difference(&packed).cloned().collect())
+}
+
+/// True for a file of a recording that was packed so that it can be read at places: others are
+/// their owner's.
+fn is_packed(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).and_then(unpacked_name);
+    let is_seekable = |file| SeekableFile::open(&file).is_ok_and(|packed| packed.is_some());
+    name.is_some() && File::open(path).is_ok_and(is_seekable)
 }
 
 /// What a file says of its place; `None` if it is no file of a recording. The number in its first
 /// ring block counts: the header page may be older.
 fn look_at(path: &Path) -> Result<Option<(String, LaneId, StoredFile)>, StoreError> {
     let fail = |error| StoreError::io(format!("cannot read {}", path.shown()), error);
-    let file = File::open(path).map_err(fail)?;
-    let Some(header) = header::read_from(&file).map_err(fail)? else { return Ok(None) };
+    let file = File::open(path).or_else(|error| match error.kind() {
+        ErrorKind::NotFound => File::open(packed_path(path)).map_err(|_| error),
+        _ => Err(error),
+    });
+    let file = file.map_err(fail)?;
+    let Some((header, is_packed)) = header::read_stored(&file).map_err(fail)? else {
+        return Ok(None);
+    };
     let mut bytes = [0; BLOCK_HEADER_BYTES];
-    let read = file.read_exact_at(&mut bytes, header.bytes as u64);
-    let first = read.ok().and_then(|()| block_header(&bytes)).map(|block| block.number);
+    // A file that was packed had ended, and then its header is right.
+    let read = file.read_exact_at(&mut bytes, header.bytes as u64).ok().filter(|()| !is_packed);
+    let first = read.and_then(|()| block_header(&bytes)).map(|block| block.number);
     let header = header.file;
     let (path, first_block) = (path.to_owned(), first.or(header.first_block));
     let file = StoredFile { path, first_block, sequence: header.sequence };

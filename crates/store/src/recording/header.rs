@@ -3,10 +3,11 @@
 use crate::StoreError;
 use crate::file_header::{FileHeader, HEADER_BYTES_MAX, HEADER_PAGE_BYTES};
 use crate::reader::{HeaderStep, HeaderWalk};
+use crate::seekable::SeekableFile;
 use ringside_core::Shown;
 use rustix::fs::OFlags;
-use std::fs::OpenOptions;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -34,8 +35,18 @@ pub fn read_header(path: &Path) -> Result<Option<FileHeader>, StoreError> {
     if !file.metadata().map_err(fail)?.is_file() {
         return Ok(None);
     }
-    let header = read_from(&file).map_err(fail)?;
-    Ok(header.map(|header| header.file))
+    let header = read_stored(&file).map_err(fail)?;
+    Ok(header.map(|(header, _)| header.file))
+}
+
+/// Reads the header of a file from its start, and says whether the file was packed.
+pub(crate) fn read_stored(file: &File) -> std::io::Result<Option<(Header, bool)>> {
+    if let Some(packed) = SeekableFile::open(file)? {
+        return Ok(read_from(packed)?.map(|header| (header, true)));
+    }
+    let mut file = file;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(read_from(file)?.map(|header| (header, false)))
 }
 
 /// Reads the header from the start of `file`, which is read from its position on.

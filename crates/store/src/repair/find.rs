@@ -3,9 +3,12 @@
 use super::report::Unreadable;
 use crate::StoreError;
 use crate::dir::{Dir, Entry};
-use crate::recording::{FileHeader, HeaderPage, parts_of_name, read_header_from};
+use crate::recording::{
+    FileHeader, HeaderPage, parts_of_name, read_header_from, read_stored_header,
+};
 use crate::retention::name_of_spare;
 use crate::run_lock::{run_lock_name, run_of_lock};
+use crate::seekable::unpacked_name;
 use ringside_core::{LaneId, Shown, SourceInterface};
 use rustix::fs::{FileType, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +39,9 @@ pub(super) struct Found {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub(super) files: Vec<Found>,
+    /// Number of the first ring block of each file that was packed: these had ended, and are not
+    /// looked at.
+    pub(super) packed: Vec<(LaneId, u64)>,
     /// Locks that are there.
     pub(super) locks: Vec<Entry>,
     /// Directories in which its files lie.
@@ -113,12 +119,26 @@ impl Finds {
                 || name_of_spare(name).is_some()
             {
                 found |= self.add_file(entry, false)?;
+            } else if unpacked_name(name).is_some_and(|name| parts_of_name(name).is_some()) {
+                found |= self.add_packed(&entry);
             }
         }
         if !found {
             self.empty.push(directory.to_owned());
         }
         Ok(())
+    }
+
+    /// Notes a file that was packed; false if it is none of ours.
+    fn add_packed(&mut self, entry: &Entry) -> bool {
+        let file = entry.open_regular(OFlags::RDONLY);
+        let Ok(Some((header, true))) = file.and_then(|file| read_stored_header(&file)) else {
+            return false;
+        };
+        let run = self.runs.entry(header.file.run).or_default();
+        run.packed.extend(header.file.first_block.map(|first| (header.file.lane, first)));
+        run.directories.insert(entry.dir().clone());
+        true
     }
 
     /// Adds a file that was named itself.

@@ -4,16 +4,20 @@
 //! link is followed and nothing but regular files is opened.
 
 use super::RetentionError;
+use super::drafts::draft_of;
 use super::folder::{Born, FileFacts, Folder, name_of_spare, reused_name};
+use super::pins::Pins;
 use super::state::{STATE_BYTES, STATE_VERSION, State};
+use crate::IndexMaker;
 use crate::dir::Dir;
 use crate::file_header::is_finished;
+use crate::part::index_name;
 use crate::recording::{
-    FileHeader, MappedFiles, Reused, is_room_at, parts_of_name, read_header_from,
+    FileHeader, MappedFiles, Reused, is_room_at, parts_of_name, read_stored_header,
 };
 use crate::run_lock::{LockState, lock_state};
+use crate::seekable::{packed_name, unpacked_name};
 use crate::writer::{FILE_MODE, LOCK_MODE};
-use crate::{INDEX_ENDING, IndexMaker};
 use ringside_core::Shown;
 use ringside_sys::disk::{Lease, is_in_memory};
 use ringside_sys::file_lock;
@@ -29,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Lock of the directory; its content is the [`State`].
-const LOCK_NAME: &str = ".ringside.lock";
+pub(super) const LOCK_NAME: &str = ".ringside.lock";
 /// Longest wait for the lock. It is held while files are deleted and one is created: a second at
 /// most, unless the disk or the holder hangs, and then waiting longer does not help.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -41,12 +45,12 @@ const LET_GO: Duration = Duration::from_secs(1);
 const NAMES_MAX: usize = 1 << 20;
 
 /// Unit of `stx_blocks`.
-const STAT_BLOCK_BYTES: u64 = 512;
+pub(super) const STAT_BLOCK_BYTES: u64 = 512;
 
 /// The directory, as one process sees it.
 #[derive(Debug)]
 pub(super) struct Disk {
-    dir: Dir,
+    pub(super) dir: Dir,
     lock: File,
     /// Header pages that were read before, by name: they are not read again each time.
     headers: HashMap<String, Cached>,
@@ -87,7 +91,13 @@ impl Disk {
     /// Removes the index of a file that is gone, if there is one, and what a killed process left of
     /// one. Best effort: without its file it means nothing.
     fn remove_index(&self, name: &str) {
-        let _ = self.dir.entry(format!("{name}{INDEX_ENDING}")).remove();
+        let first = unpacked_name(name).unwrap_or(name);
+        let other = if first == name { packed_name(name) } else { first.to_owned() };
+        // Of a file that was just packed the other copy may be there.
+        if self.dir.entry(other).exists().unwrap_or(true) {
+            return;
+        }
+        let _ = self.dir.entry(index_name(name)).remove();
         for maker in IndexMaker::ALL {
             let _ = self.dir.entry(maker.draft_of(name.as_ref())).remove();
         }
@@ -147,7 +157,7 @@ impl Disk {
         self.path().join(LOCK_NAME)
     }
 
-    fn fail(&self, what: &str, error: impl Into<io::Error>) -> RetentionError {
+    pub(super) fn fail(&self, what: &str, error: impl Into<io::Error>) -> RetentionError {
         RetentionError::io(format!("cannot {what} {}", self.path().shown()), error)
     }
 
@@ -168,16 +178,25 @@ impl Disk {
                 // A name that is no text is not ours.
                 let Some(name) = name.to_str() else { continue };
                 let final_name = name_of_spare(name).unwrap_or(name);
-                if parts_of_name(final_name).is_some() {
+                let first_name = unpacked_name(final_name).unwrap_or(final_name);
+                if parts_of_name(first_name).is_some() && draft_of(name).is_none() {
                     names.extend([name, final_name].map(str::to_owned));
+                    // It may be packed meanwhile.
+                    names.insert(packed_name(first_name));
                 }
             }
         }
         Ok(names)
     }
 
+    /// How the lock of a run stands.
+    pub(super) fn run_lock(&self, run: &str) -> Result<LockState, RetentionError> {
+        lock_state(&self.dir, run)
+            .map_err(|error| self.fail(&format!("look whether run {run} lives in"), error))
+    }
+
     /// Size, allocation and identity of a regular file; `None` for anything else, or if it is gone.
-    fn look(&self, name: &str) -> Result<Option<Statx>, RetentionError> {
+    pub(super) fn look(&self, name: &str) -> Result<Option<Statx>, RetentionError> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         match fs::statx(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
             Ok(found) if fs::FileType::from_raw_mode(found.stx_mode.into()).is_file() => {
@@ -200,15 +219,29 @@ impl Disk {
             return Ok(cached.clone());
         }
         let header = match self.dir.entry(name).open(OFlags::RDONLY, 0) {
-            Ok(file) => read_header_from(&file).map_err(|e| self.fail("read in", e))?,
+            Ok(file) => read_stored_header(&file).map_err(|e| self.fail("read in", e))?,
             Err(error) if is_gone(&error) => None,
             Err(error) => return Err(self.fail(&format!("open {name} in"), error)),
         };
         // A file that was given another name, or the name of another file, is its owner's.
-        let parts = parts_of_name(name_of_spare(name).unwrap_or(name));
+        let final_name = name_of_spare(name).unwrap_or(name);
+        let (first_name, is_named_packed) = match unpacked_name(final_name) {
+            Some(first) => (first, true),
+            None => (final_name, false),
+        };
+        let parts = parts_of_name(first_name);
         let header = header
-            .filter(|header| parts == Some((header.file.lane, header.file.sequence)))
-            .map(|header| (header.file, header.bytes as u64));
+            .filter(|(header, is_packed)| {
+                let is_named = parts == Some((header.file.lane, header.file.sequence));
+                is_named && *is_packed == is_named_packed
+            })
+            .map(|(mut header, is_packed)| {
+                if is_packed {
+                    // It had ended before, and will never be larger.
+                    header.file.bytes_max = found.stx_size.max(1);
+                }
+                (header.file, header.bytes as u64)
+            });
         Ok(Cached { identity, header })
     }
 
@@ -314,9 +347,16 @@ impl Folder for Disk {
         Ok(files)
     }
 
+    fn pinned(&mut self) -> Result<BTreeSet<String>, RetentionError> {
+        Ok(Pins::read(&self.dir)?.names().into_iter().map(str::to_owned).collect())
+    }
+
+    fn drafts_bytes(&mut self) -> Result<u64, RetentionError> {
+        self.held_drafts_bytes()
+    }
+
     fn is_live(&mut self, run: &str) -> Result<bool, RetentionError> {
-        is_run_locked(&self.dir, run)
-            .map_err(|error| self.fail(&format!("look whether run {run} lives in"), error))
+        Ok(matches!(self.run_lock(run)?, LockState::Held | LockState::Unknown))
     }
 
     fn free_bytes(&mut self) -> Result<u64, RetentionError> {
@@ -384,11 +424,6 @@ fn open_lock(dir: &Dir) -> Result<File, RetentionError> {
 }
 
 /// True if an open failed because the file is gone, or was replaced by a symbolic link.
-fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_gone(error: &io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
-}
-
-/// True if a process holds the lock of the run, or may.
-fn is_run_locked(directory: &Dir, run: &str) -> io::Result<bool> {
-    Ok(matches!(lock_state(directory, run)?, LockState::Held | LockState::Unknown))
 }

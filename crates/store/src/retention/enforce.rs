@@ -1,6 +1,8 @@
 //! The procedure, with the directory's lock held: look, delete strictly oldest first until the new
 //! file fits, hand out its serial number.
 
+mod refusal;
+
 use super::age::ages_ns;
 use super::folder::{FileFacts, Folder, reused_name};
 use super::state::{Limits, RECORDERS_MAX, State};
@@ -8,7 +10,7 @@ use super::{Deleted, Policy, RetentionError};
 use crate::recording::END_BYTES;
 use ringside_core::{Shown, Timestamp};
 use ringside_sys::clock::Clocks;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 
@@ -57,6 +59,10 @@ pub(super) struct Kept {
     pub(super) is_reused: bool,
     /// Other runs keep limits here too, or free space is kept: what is deleted must be free.
     pub(super) is_shared: bool,
+    pub(super) pinned_files: u64,
+    pub(super) pinned_bytes: u64,
+    /// Bytes that may be pinned.
+    pub(super) pin_budget: Option<u64>,
 }
 
 /// Makes room. `deleted` is appended to as files go, so that it is right also after an error.
@@ -72,11 +78,23 @@ pub(super) fn enforce<F: Folder>(
     let mut living = Living::new(order.run);
     let limits = limits(folder, &mut state, order, &mut living)?;
     state.next_serial = next_serial(folder, &state, &files)?;
-    let mut shelf = Shelf::new(folder, files, &mut living)?;
+    let (pinned, unknown) = match folder.pinned() {
+        Ok(names) => (Some(names), None),
+        // Then anything may be, and nothing goes.
+        Err(error @ RetentionError::PinsUnreadable { .. }) => (None, Some(error)),
+        Err(error) => return Err(error),
+    };
+    let mut shelf = Shelf::new(folder, files, &mut living, pinned.as_ref())?;
     shelf.remove_empty_spares();
     let overdue = shelf.delete_past_age(order, deleted).err();
-    shelf.make_room(order, &limits, deleted)?;
+    let made = shelf.make_room(order, &limits, deleted);
+    let unknown = match made {
+        Err(error) if error.is_no_room() => return Err(unknown.unwrap_or(error)),
+        Err(error) => return Err(error),
+        Ok(()) => unknown,
+    };
     let aside = shelf.aside.take();
+    let (pinned_files, pinned_bytes) = shelf.pinned();
     let mut kept = Kept {
         serial: state.next_serial,
         files: shelf.books.len() as u64,
@@ -84,9 +102,12 @@ pub(super) fn enforce<F: Folder>(
             .unwrap_or(u64::MAX)
             .saturating_add(order.room),
         oldest: shelf.books.front().map(|book| book.file.born.wall),
-        overdue,
+        overdue: overdue.or(unknown),
         is_reused: false,
         is_shared: state.recorders.len() > 1 || limits.min_free.is_some(),
+        pinned_files,
+        pinned_bytes,
+        pin_budget: limits.pin_bytes,
     };
     if let Some(name) = order.name {
         if folder.exists(name)? {
@@ -216,19 +237,25 @@ struct Book {
     file: FileFacts,
     /// A live run may still write to it: it is not deleted.
     is_open: bool,
+    /// Nor while somebody wants to keep it.
+    is_pinned: bool,
     /// Bytes that it takes or may still come to take.
     charged_bytes: u64,
 }
 
 impl Book {
-    fn new(file: FileFacts, is_open: bool) -> Book {
+    fn may_go(&self) -> bool {
+        !self.is_open && !self.is_pinned
+    }
+
+    fn new(file: FileFacts, is_open: bool, is_pinned: bool) -> Book {
         let taken = file.taken_bytes();
         let charged_bytes = match file.is_unfinished() {
             true if is_open => taken.max(file.bytes_max),
             true => taken.max(file.bytes_max.min(file.size_bytes.saturating_add(END_BYTES))),
             false => taken,
         };
-        Book { file, is_open, charged_bytes }
+        Book { file, is_open, is_pinned, charged_bytes }
     }
 }
 
@@ -238,6 +265,8 @@ struct Shelf<'f, F> {
     books: VecDeque<Book>,
     /// A file that is to become the new one: in no sum any more, and still there.
     aside: Option<FileFacts>,
+    /// Bytes of what files are being packed into.
+    drafts_bytes: u64,
 }
 
 impl<'f, F: Folder> Shelf<'f, F> {
@@ -245,18 +274,22 @@ impl<'f, F: Folder> Shelf<'f, F> {
         folder: &'f mut F,
         files: Vec<FileFacts>,
         living: &mut Living,
+        pinned: Option<&BTreeSet<String>>,
     ) -> Result<Shelf<'f, F>, RetentionError> {
+        let drafts_bytes = folder.drafts_bytes()?;
         let mut books = VecDeque::with_capacity(files.len());
         for file in files {
             // A finished file has no owner any more, also if its run still lives.
             let is_open = file.is_unfinished() && living.is_live(folder, &file.run)?;
-            books.push_back(Book::new(file, is_open));
+            let is_pinned = pinned.is_none_or(|names| names.contains(file.first_name()));
+            books.push_back(Book::new(file, is_open, is_pinned));
         }
-        Ok(Shelf { folder, books, aside: None })
+        Ok(Shelf { folder, books, aside: None, drafts_bytes })
     }
 
     fn used_bytes(&self) -> u128 {
-        self.books.iter().map(|book| u128::from(book.charged_bytes)).sum()
+        let books = self.books.iter().map(|book| u128::from(book.charged_bytes));
+        books.sum::<u128>() + u128::from(self.drafts_bytes)
     }
 
     fn open(&self) -> impl Iterator<Item = &Book> {
@@ -282,7 +315,7 @@ impl<'f, F: Folder> Shelf<'f, F> {
         let Some(limit) = order.policy.limit_age else { return Ok(()) };
         let born: Vec<_> = self.books.iter().map(|book| book.file.born).collect();
         let ages = ages_ns(&born, &order.now);
-        let closed = self.books.iter().zip(ages).filter(|(book, _)| !book.is_open);
+        let closed = self.books.iter().zip(ages).filter(|(book, _)| book.may_go());
         let past = closed.take_while(|&(_, age)| u128::from(age) > limit.as_nanos()).count();
         for _ in 0..past {
             self.delete_oldest("past its age", deleted)?;
@@ -335,7 +368,7 @@ impl<'f, F: Folder> Shelf<'f, F> {
     fn set_aside(&mut self, room: u64, over: u128) -> bool {
         let Some(at) = self.oldest_closed() else { return false };
         let Book { file, charged_bytes, .. } = &self.books[at];
-        let is_like = (room / 2..=room).contains(&file.taken_bytes());
+        let is_like = (room / 2..=room).contains(&file.taken_bytes()) && !file.is_packed();
         if !is_like || u128::from(*charged_bytes) < over {
             return false;
         }
@@ -351,7 +384,7 @@ impl<'f, F: Folder> Shelf<'f, F> {
     ) -> Result<(), RetentionError> {
         // What open files are still to take from what is free.
         let missing = |book: &Book| book.charged_bytes.saturating_sub(book.file.allocated_bytes);
-        let reserved = self.open().map(missing).fold(0, u64::saturating_add);
+        let reserved = self.open().map(missing).fold(self.drafts_bytes, u64::saturating_add);
         let wanted = min_free.saturating_add(order.room).saturating_add(reserved);
         let mut free = self.folder.free_bytes()?;
         if free < wanted {
@@ -381,48 +414,8 @@ impl<'f, F: Folder> Shelf<'f, F> {
         Ok(())
     }
 
-    fn not_freed(&self, vain: InVain) -> RetentionError {
-        let InVain { name, count } = vain;
-        RetentionError::NotFreed { directory: self.folder.path().to_owned(), name, count }
-    }
-
-    /// # Errors
-    /// The files that may not be deleted alone leave no room.
-    fn check_limit(&self, room: u64, limit: u64) -> Result<(), RetentionError> {
-        let mut holders: BTreeMap<&str, (u32, u128)> = BTreeMap::new();
-        for book in self.open() {
-            let holder = holders.entry(&book.file.run).or_default();
-            *holder = (holder.0 + 1, holder.1 + u128::from(book.charged_bytes));
-        }
-        let held: u128 = holders.values().map(|holder| holder.1).sum();
-        if held + u128::from(room) <= u128::from(limit) {
-            return Ok(());
-        }
-        let name = |(run, (files, bytes))| format!("run {run}: {files} files, {bytes} bytes");
-        let holders: Vec<String> = holders.into_iter().map(name).collect();
-        Err(RetentionError::LimitHeld {
-            directory: self.folder.path().to_owned(),
-            limit,
-            asked: room,
-            held,
-            holders: holders.join("; "),
-        })
-    }
-
-    /// # Errors
-    /// Deleting everything that may be deleted would not free enough.
-    fn check_free(&self, wanted: u64, free: u64) -> Result<(), RetentionError> {
-        let closed = self.books.iter().filter(|book| !book.is_open);
-        let deletable = closed.map(|book| book.file.allocated_bytes).fold(0, u64::saturating_add);
-        if free.saturating_add(deletable) >= wanted {
-            return Ok(());
-        }
-        let directory = self.folder.path().to_owned();
-        Err(RetentionError::FreeHeld { directory, free, wanted, deletable })
-    }
-
     fn oldest_closed(&self) -> Option<usize> {
-        self.books.iter().position(|book| !book.is_open)
+        self.books.iter().position(Book::may_go)
     }
 
     /// Deletes the oldest file that may go; `None` if there is none.

@@ -6,7 +6,10 @@
 use super::RetentionError;
 use super::state::State;
 use crate::file_header::is_finished;
-use ringside_core::Timestamp;
+use crate::recording::parts_of_name;
+use crate::seekable::unpacked_name;
+use ringside_core::{LaneId, Timestamp};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -49,6 +52,22 @@ impl FileFacts {
         self.is_spare && (self.size_bytes <= self.header_bytes || self.begins_with_room)
     }
 
+    /// The name that the recorder gave it.
+    pub(super) fn first_name(&self) -> &str {
+        unpacked_name(&self.name).unwrap_or(&self.name)
+    }
+
+    /// The lane that it is of, among all runs.
+    pub(super) fn lane_of_run(&self) -> (String, Option<LaneId>) {
+        let parts = parts_of_name(name_of_spare(self.first_name()).unwrap_or(self.first_name()));
+        (self.run.clone(), parts.map(|(lane, _)| lane))
+    }
+
+    /// True once it was packed.
+    pub(super) fn is_packed(&self) -> bool {
+        unpacked_name(&self.name).is_some()
+    }
+
     /// Bytes that it takes now.
     pub(super) fn taken_bytes(&self) -> u64 {
         self.size_bytes.max(self.allocated_bytes)
@@ -68,6 +87,13 @@ pub(super) trait Folder {
 
     /// All files of recordings, in any order. What is not one does not appear.
     fn files(&mut self) -> Result<Vec<FileFacts>, RetentionError>;
+
+    /// Names of files that are pinned, as they were before they were packed.
+    fn pinned(&mut self) -> Result<BTreeSet<String>, RetentionError>;
+
+    /// Bytes that are taken by or reserved for what files are being packed into. What nobody works
+    /// on any more is removed.
+    fn drafts_bytes(&mut self) -> Result<u64, RetentionError>;
 
     /// True if a process still writes for `run`.
     fn is_live(&mut self, run: &str) -> Result<bool, RetentionError>;

@@ -41,6 +41,15 @@ pub(super) struct Recorder {
     pub(super) run: String,
     pub(super) limit_bytes: Option<u64>,
     pub(super) min_free: Option<u64>,
+    /// Bytes that may be pinned; of a recorder that says nothing, half of its limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pin_bytes: Option<u64>,
+}
+
+impl Recorder {
+    fn pin_budget(&self) -> Option<u64> {
+        self.pin_bytes.or(self.limit_bytes.map(|bytes| bytes / 2))
+    }
 }
 
 /// What the directory as a whole has to keep to.
@@ -48,6 +57,7 @@ pub(super) struct Recorder {
 pub(super) struct Limits {
     pub(super) bytes: Option<u64>,
     pub(super) min_free: Option<u64>,
+    pub(super) pin_bytes: Option<u64>,
 }
 
 impl Default for State {
@@ -88,9 +98,9 @@ impl State {
     /// Notes the limits of `run`, in place of what it said before.
     pub(super) fn note(&mut self, run: &str, policy: &Policy) {
         self.recorders.retain(|recorder| recorder.run != run);
-        let Policy { limit_bytes, min_free, .. } = *policy;
-        if limit_bytes.is_some() || min_free.is_some() {
-            self.recorders.push(Recorder { run: run.to_owned(), limit_bytes, min_free });
+        let Policy { limit_bytes, min_free, pin_bytes, .. } = *policy;
+        if limit_bytes.is_some() || min_free.is_some() || pin_bytes.is_some() {
+            self.recorders.push(Recorder { run: run.to_owned(), limit_bytes, min_free, pin_bytes });
         }
     }
 
@@ -98,6 +108,7 @@ impl State {
     pub(super) fn limits(&self) -> Limits {
         let recorders = || self.recorders.iter();
         let bytes = recorders().filter_map(|recorder| recorder.limit_bytes).min();
-        Limits { bytes, min_free: recorders().filter_map(|recorder| recorder.min_free).max() }
+        let min_free = recorders().filter_map(|recorder| recorder.min_free).max();
+        Limits { bytes, min_free, pin_bytes: recorders().filter_map(Recorder::pin_budget).min() }
     }
 }

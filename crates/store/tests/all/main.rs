@@ -7,6 +7,7 @@ mod captures;
 mod common;
 mod fuzz;
 mod others;
+mod packing;
 mod parts;
 mod query;
 mod repair;

@@ -65,7 +65,7 @@ fn a_recording_of_two_lanes_has_its_indexes_at_its_end() {
     let made = super::index(&[&traffic.recording]);
     assert_eq!(number(made.last().unwrap(), &["account", "files_good"]), whole, "{said}");
     // What a reader makes is the same.
-    let ours: Vec<_> = indexes_in(&traffic.recording).iter().map(|it| std::fs::read(it)).collect();
+    let ours: Vec<_> = indexes_in(&traffic.recording).iter().map(std::fs::read).collect();
     let again = run_ringside(&["index", "--rebuild", arg(&traffic.recording)]);
     assert_eq!(again.code(), Some(0), "{again:?}");
     for (index, ours) in indexes_in(&traffic.recording).iter().zip(ours) {

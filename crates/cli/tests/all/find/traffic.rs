@@ -62,6 +62,14 @@ impl Traffic {
         Traffic { file, recording, _dir: dir }
     }
 
+    /// The bytes of a capture that a run can take from a pipe: it names its interface at the start.
+    pub fn stream(&self) -> Vec<u8> {
+        let file = self.file.with_extension("pcap");
+        let outcome = run_ringside(&["read", "-r", arg(&self.file), "-w", arg(&file)]);
+        assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+        std::fs::read(file).unwrap()
+    }
+
     /// The same, recorded in files of 3 MiB.
     pub fn recorded() -> Traffic {
         let traffic = Traffic::written();
@@ -101,7 +109,10 @@ fn flow(age: u64, number: u64) -> Flow {
 /// A frame of UDP of some flow of its time.
 fn frame(number: u64, random: &mut Random) -> Vec<u8> {
     let flow = flow(number / AGE_FRAMES, random.next_u64() % 16);
-    let payload = random.bytes(random.clone().below(1500));
+    let length = random.clone().below(1500);
+    // Half of it can be compressed.
+    let mut payload = random.bytes(length / 2);
+    payload.resize(length, 0);
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, flow.client[3]];
     if let Some(vlan) = flow.vlan {
         bytes.extend([0x81, 0]);

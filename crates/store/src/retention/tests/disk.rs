@@ -18,16 +18,16 @@ use std::path::{Path, PathBuf};
 const BOOT: [u8; 16] = [3; 16];
 const KIB: u64 = 1 << 10;
 
-fn limited(limit_bytes: u64) -> Policy {
+pub fn limited(limit_bytes: u64) -> Policy {
     Policy { limit_bytes: Some(limit_bytes), ..Policy::default() }
 }
 
-fn name_of(number: u64) -> String {
+pub fn name_of(number: u64) -> String {
     file_name(Timestamp(1_700_000_000_000_000_000), "eth0", LaneId(0), number)
 }
 
 /// Makes the file `number` of a run: finished with `size`, or reserved up to `bytes_max`.
-fn put(
+pub fn put(
     directory: &Path,
     run: &str,
     number: u64,
@@ -50,11 +50,11 @@ fn header_of(run: &str, sequence: u64, serial: u64, bytes_max: u64) -> FileHeade
     FileHeader { run, sequence, serial, bytes_max, boot_id: BOOT, ..FileHeader::default() }
 }
 
-fn now() -> Clocks {
+pub fn now() -> Clocks {
     Clocks::now(BOOT)
 }
 
-fn names(directory: &Path) -> BTreeSet<String> {
+pub fn names(directory: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| !name.ends_with(".lock")).collect()
@@ -297,7 +297,7 @@ fn histories_on_a_real_directory_delete_in_order_and_keep_the_limit() {
 }
 
 /// The directory `folder` for a run.
-fn open(folder: &Path, run: &str, policy: Policy) -> Directory {
+pub fn open(folder: &Path, run: &str, policy: Policy) -> Directory {
     Directory::open(&Dir::open(folder).unwrap(), run, policy).unwrap()
 }
 

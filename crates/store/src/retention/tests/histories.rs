@@ -101,6 +101,7 @@ impl History<'_> {
                 self.world.copy_in(self.names);
             }
             30 if self.world.chance(3) => self.reboot(),
+            30 if self.world.chance(6) => self.world.pin_any(),
             31 if self.world.chance(8) => self.lose_state(),
             _ => {}
         }
@@ -168,6 +169,7 @@ impl History<'_> {
             let Some(mut entry) = world.entries.remove(&working) else { return Ok(()) };
             let (size_bytes, allocated_bytes) = (kept, kept);
             entry.facts = FileFacts { size_bytes, allocated_bytes, ..facts };
+            entry.came_ns = world.true_ns;
             world.entries.insert(name.to_owned(), entry);
         } else {
             let written = world.pages(1);
@@ -243,9 +245,9 @@ impl History<'_> {
     fn reboot(&mut self) {
         self.kill(0);
         self.kill(1);
-        let id = self.world.random.next_u64() as u8 | 2;
-        self.world.clocks.boot_id =
-            [id, self.names as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        // No two boots have the same: time has passed between them.
+        let id = u128::from(self.world.random.next_u64()) << 64 | u128::from(self.world.true_ns);
+        self.world.clocks.boot_id = (id | 1 << 127).to_le_bytes();
         self.world.clocks.boot_ns = self.world.random.next_u64() % SECOND;
         self.world.pass(30 * SECOND);
     }
@@ -315,7 +317,7 @@ impl History<'_> {
             // Nothing may be deleted for free space any more.
             asked.min_free = None;
         }
-        let steps_left = self.world.chance(6).then(|| self.world.random.below(24) as u32);
+        let steps_left = self.world.chance(6).then(|| self.world.random.below(26) as u32);
         let now = self.world.clocks;
         let (reuses, in_vain) = (self.recorders[at].reuses, in_vain.as_ref());
         let order = Order { run: &run, policy, name, room, now, reuses, in_vain };
@@ -332,6 +334,9 @@ impl History<'_> {
         }
         match result {
             Ok(kept) => {
+                if kept.pinned_files > 0 {
+                    self.seen.note("with pins");
+                }
                 self.recorders[at].in_vain = None;
                 // What went to make room may have kept the next from going by its age: that does
                 // the next time.
@@ -427,6 +432,7 @@ fn policy(world: &mut World) -> Policy {
         limit_bytes: (!world.chance(4)).then_some(bytes),
         limit_age: world.chance(3).then_some(age),
         min_free: world.chance(3).then_some(free),
+        ..Policy::default()
     }
 }
 
@@ -460,6 +466,7 @@ fn random_histories_keep_every_promise() {
         "not freed",
         "not deletable",
         "reused",
+        "with pins",
     ] {
         let enough = 3 * histories / 1_000;
         assert!(seen.0[what] >= enough, "{what} is hardly tried: {seen:?}");

@@ -27,6 +27,7 @@ fn seeds() -> Vec<Vec<u8>> {
         run: format!("run-{number}"),
         limit_bytes: Some(u64::MAX - number),
         min_free: Some(number),
+        pin_bytes: Some(number),
     };
     let recorders = (0..RECORDERS_MAX as u64).map(recorder).collect();
     let creating = Some(spare_name(&name_of(7)));

@@ -39,6 +39,7 @@ pub struct Entry {
 struct View {
     files: BTreeMap<(u64, String), FileFacts>,
     live: HashMap<String, bool>,
+    pinned: BTreeSet<String>,
     free: u64,
     /// Bytes that came from elsewhere since the files were listed.
     arrived: u64,
@@ -58,6 +59,8 @@ pub struct World {
     pub entries: BTreeMap<String, Entry>,
     pub state: Option<State>,
     pub live: BTreeSet<String>,
+    /// Names of files that somebody wants to keep.
+    pub pinned: BTreeSet<String>,
     pub capacity: u64,
     /// Bytes that other programs use.
     pub others: u64,
@@ -83,6 +86,7 @@ impl World {
             entries: BTreeMap::new(),
             state: None,
             live: BTreeSet::new(),
+            pinned: BTreeSet::new(),
             capacity,
             others: 0,
             true_ns: 0,
@@ -234,7 +238,7 @@ impl World {
 
     /// The system changes its mind about what it refuses to delete, or frees.
     pub fn stick_any(&mut self) {
-        let (stuck, held) = (self.chance(8), self.chance(3));
+        let (stuck, held) = (self.chance(8), self.chance(2));
         if let Some(name) = self.any(|entry| entry.is_ours) {
             let entry = self.entries.get_mut(&name).unwrap();
             (entry.is_stuck, entry.is_held) = (stuck, held);
@@ -283,15 +287,29 @@ impl World {
         !facts.is_unfinished() || self.view.live.get(&facts.run) == Some(&false)
     }
 
-    /// The closed files that retention knows of, in the order in which they have to go.
-    pub fn closed(&self) -> impl Iterator<Item = &FileFacts> {
-        self.view.files.values().filter(|facts| self.is_closed(facts))
+    /// True if it may go: nobody wants to keep it either.
+    fn may_go(&self, facts: &FileFacts) -> bool {
+        self.is_closed(facts) && !self.view.pinned.contains(&facts.name)
     }
 
-    /// What retention knows that open files hold.
+    /// The files that may go that retention knows of, in the order in which they have to.
+    pub fn closed(&self) -> impl Iterator<Item = &FileFacts> {
+        self.view.files.values().filter(|facts| self.may_go(facts))
+    }
+
+    /// What retention knows that files hold that may not go.
     pub fn known_held(&self) -> u128 {
-        let open = self.view.files.values().filter(|facts| !self.is_closed(facts));
-        open.map(|facts| u128::from(self.charge(facts, true))).sum()
+        let held = self.view.files.values().filter(|facts| !self.may_go(facts));
+        held.map(|facts| u128::from(self.charge(facts, !self.is_closed(facts)))).sum()
+    }
+
+    /// Somebody wants to keep a file, or nothing any more.
+    pub fn pin_any(&mut self) {
+        if self.chance(3) {
+            self.pinned.clear();
+        } else if let Some(name) = self.any(|entry| entry.is_ours && !entry.facts.is_spare) {
+            self.pinned.insert(name);
+        }
     }
 
     /// Age of a file in nanoseconds, if it can be known.
@@ -312,6 +330,7 @@ impl World {
         if is_empty_spare {
             return;
         }
+        assert!(self.may_go(facts), "{} is pinned", facts.name);
         let oldest = self.closed().next().unwrap();
         assert_eq!(oldest.name, facts.name, "{} has its turn", oldest.name);
         let Asked { limit, min_free, limit_age, room } = self.asked;
@@ -359,6 +378,17 @@ impl Folder for World {
         self.view.files = keyed.collect();
         self.view.arrived = 0;
         Ok(files)
+    }
+
+    fn pinned(&mut self) -> Result<BTreeSet<String>, RetentionError> {
+        self.begin_step()?;
+        self.view.pinned = self.pinned.clone();
+        Ok(self.pinned.clone())
+    }
+
+    fn drafts_bytes(&mut self) -> Result<u64, RetentionError> {
+        self.begin_step()?;
+        Ok(0)
     }
 
     fn is_live(&mut self, run: &str) -> Result<bool, RetentionError> {

@@ -129,11 +129,11 @@ fn the_state_fits_its_page_and_survives_what_is_no_state() {
     let (bytes, min_free) = (Some(5), Some(9));
     state.note("a", &Policy { limit_bytes: bytes, ..Policy::default() });
     state.note("b", &Policy { limit_bytes: Some(50), min_free, ..Policy::default() });
-    assert_eq!(state.limits(), Limits { bytes, min_free });
+    assert_eq!(state.limits(), Limits { bytes, min_free, pin_bytes: Some(2) });
     let page = state.encode().unwrap();
     assert_eq!((page.len(), State::decode(&page)), (4096, Ok(state.clone())));
     state.note("a", &Policy::default());
-    assert_eq!(state.limits(), Limits { bytes: Some(50), min_free });
+    assert_eq!(state.limits(), Limits { bytes: Some(50), min_free, pin_bytes: Some(25) });
     for wrong in [&b""[..], b"{", b"[1]", &[0; 4096], &page[..100]] {
         assert_eq!(State::decode(wrong), Ok(State::default()));
     }
