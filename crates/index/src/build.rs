@@ -1,9 +1,9 @@
 //! Building the index of a file: one pass over its frames, in bounded memory.
 
-use crate::file::{Directory, HEADER_BYTES, Identity, SegmentEntry, links_of};
+use crate::file::{Directory, HEADER_BYTES, Identity, links_of};
 use crate::parts::Collector;
 use crate::path_of;
-use crate::segment::Builder;
+use crate::segment::{Builder, SegmentEntry};
 use ringside_core::{LinkType, Shown};
 use ringside_store::{IndexMaker, Notice, PartReader, PartStep, StoreError};
 use std::fs::{self, File};

@@ -1,8 +1,8 @@
 //! An index as a file: which capture it is of, and where its segments lie.
 
 use crate::code::{Reader, checksum, put, put_stamps};
-use crate::segment::HEAD_BYTES_MAX;
-use ringside_core::{LaneId, LinkType, Stamps};
+use crate::segment::{HEAD_BYTES_MAX, SegmentEntry};
+use ringside_core::{LaneId, LinkType};
 use ringside_store::{FileHeader, content_bytes, index_path};
 use std::fs::{File, Metadata};
 use std::io;
@@ -40,15 +40,6 @@ pub(crate) struct Identity {
     pub(crate) place: Option<Place>,
     /// Something may have come to that file since.
     pub(crate) is_growing: bool,
-}
-
-/// What a segment covers, and where it lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SegmentEntry {
-    pub(crate) head_bytes: usize,
-    pub(crate) head_checksum: u32,
-    pub(crate) groups_bytes: u64,
-    pub(crate) stamps: Stamps,
 }
 
 /// All of an index but its segments.

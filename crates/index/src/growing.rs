@@ -4,9 +4,9 @@
 //! written anew now and then: full segments are copied from the file that was written before, so
 //! that what is in memory is one segment, however large the file.
 
-use crate::file::{Directory, HEADER_BYTES, Identity, Place, SegmentEntry, links_of};
+use crate::file::{Directory, HEADER_BYTES, Identity, Place, links_of};
 use crate::parts::Collector;
-use crate::segment::{Builder, Coded};
+use crate::segment::{Builder, Coded, SegmentEntry};
 use ringside_core::ledger::ByCause;
 use ringside_core::{LaneId, LinkType, SourceInterface, Stamps};
 use ringside_store::block::{block_header, blocks, packet};

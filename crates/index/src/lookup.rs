@@ -1,9 +1,9 @@
 //! Which parts of a file need not be read for a question.
 
-use crate::file::{Index, SegmentEntry, Unusable, read_at};
+use crate::file::{Index, Unusable, read_at};
 use crate::key::Condition;
 use crate::plan::{Edge, Node, Plan};
-use crate::segment::{Entry, Group, Head, PARTS_MAX, PartSet};
+use crate::segment::{Entry, Group, Head, PARTS_MAX, PartSet, SegmentEntry};
 use crate::{code::checksum, file::HEADER_BYTES};
 use ringside_core::ledger::ByCause;
 use ringside_core::{LaneId, LinkType, TimeRange, Timestamp};

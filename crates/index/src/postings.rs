@@ -5,11 +5,10 @@ use crate::key::{Key, Kind};
 /// Bits of the largest value that is not of IPv6: an address of Ethernet.
 const VALUE_BITS: u32 = 48;
 /// Bits of the number of a part.
-const PART_BITS: u32 = 10;
+pub(crate) const PART_BITS: u32 = 10;
 /// Kinds take what is left of a word.
 const KIND_BITS: u32 = 64 - VALUE_BITS - PART_BITS;
 
-const _: () = assert!(crate::segment::PARTS_MAX <= 1 << PART_BITS, "parts are numbered so");
 const _: () = assert!((Kind::Port as u32) < 1 << KIND_BITS, "kinds are numbered so");
 
 /// Kind and value as one word; none of IPv6.

@@ -1,9 +1,8 @@
 //! A segment: what lies in up to 1,024 parts of a file, and in which of them each key is.
 
 use crate::code::{Reader, checksum, put, put_stamps};
-use crate::file::SegmentEntry;
 use crate::key::{Key, Kind};
-use crate::postings::{PartKeys, PartNumbers, Postings};
+use crate::postings::{PART_BITS, PartKeys, PartNumbers, Postings};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, FrameNumber, Stamps, Timestamp};
 use ringside_store::Part;
@@ -11,6 +10,7 @@ use ringside_store::block::BlockHeader;
 
 /// Parts of a segment: about a GiB of file. A set of them takes 128 bytes.
 pub(crate) const PARTS_MAX: usize = 1024;
+const _: () = assert!(PARTS_MAX <= 1 << PART_BITS, "parts are numbered so");
 /// Keys of all parts of a segment, after which it ends early: 2 MiB while it is made, 8 if all are
 /// of IPv6.
 const POSTINGS_MAX: usize = 1 << 18;
@@ -21,6 +21,15 @@ pub(crate) const GROUP_BYTES_MAX: usize = GROUP_BYTES + 256;
 /// The head: 1,024 parts of at most 120 bytes with what was lost, and groups of at most 32 bytes,
 /// of which there are at most as many as pages of postings and kinds.
 pub(crate) const HEAD_BYTES_MAX: usize = 256 << 10;
+
+/// What a segment covers, and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentEntry {
+    pub(crate) head_bytes: usize,
+    pub(crate) head_checksum: u32,
+    pub(crate) groups_bytes: u64,
+    pub(crate) stamps: Stamps,
+}
 
 /// A set of parts of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@
 //!   forwarding there; [`send`] is the account of what was sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
 //!   themselves at their control sockets.
-//! - [`read`], [`find`], [`index`], [`pins`], [`compress`] and [`repair`] are said of recordings, [`doctor`],
-//!   [`backends`], [`interfaces`] and [`lab`] of a machine.
+//! - [`read`], [`find`], [`index`], [`pins`], [`compress`] and [`repair`] are said of recordings,
+//!   [`doctor`], [`backends`], [`interfaces`] and [`lab`] of a machine.
 //!
 //! What comes in is plain data of the crates below. What goes out is text, on which people and
 //! scripts rely, or lines on standard output and standard error, as [`ringside_terminal::say`]

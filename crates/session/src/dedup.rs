@@ -26,7 +26,7 @@ pub struct Duplicates {
 /// An [`Output`] that takes each packet once: one is left out if a packet that was taken, in the
 /// `window` of time before or after it, has the same bytes, from the link header to the last that
 /// was captured, the same length on the wire and the same link type. Bytes are compared by 128 bits
-/// of keyed hashes, whose keys nobody can know.
+/// of keyed hashes, whose keys are secret.
 pub struct Deduplicator {
     inner: Box<dyn Output>,
     /// Without one each packet is taken.

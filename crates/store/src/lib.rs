@@ -24,6 +24,7 @@ pub mod block;
 pub mod dir;
 pub mod error;
 mod file_header;
+mod file_name;
 mod inputs;
 mod links;
 pub mod merge;

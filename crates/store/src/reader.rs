@@ -12,9 +12,11 @@ mod input;
 mod interface;
 mod options;
 mod packed;
+mod parser;
 mod parts;
 mod pcap;
 mod pcapng;
+mod place;
 mod range;
 mod record;
 mod tally;
@@ -25,30 +27,26 @@ pub(crate) use self::borders::Borders;
 pub use self::condition::{Condition, Notice};
 pub(crate) use self::header::{HeaderStep, HeaderWalk};
 use self::input::{Arrived, Input};
+use self::parser::Parser;
 use self::parts::Described;
 pub use self::parts::{PartReader, PartStep};
-use self::pcap::PcapParser;
-use self::pcapng::PcapngParser;
 pub use self::pcapng::ledger_of;
+use self::place::{directory_of, open_whatever_it_became, recorder};
 pub(crate) use self::range::Wanted;
 pub(crate) use self::record::Progress;
 use self::record::{BeyondTime, Damage, Step};
 pub use self::tally::Tally;
 use crate::StoreError;
 use crate::block::BLOCK_HEADER_BYTES;
-use crate::dir::Dir;
 use crate::file_header::{FileHeader, HEADER_PAGE_BYTES};
 use crate::part::Part;
-use crate::recording::parts_of_name;
-use crate::run_lock::{LockState, lock_state};
-use crate::seekable::packed_path;
+use crate::run_lock::LockState;
 use crate::writer::Packing;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Shown, Source, SourceCounters, SourceError, SourceInterface,
     TimeRange, Timestamp,
 };
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
@@ -65,31 +63,6 @@ pub trait StoredSource: Source {
 
     /// What the reading took so far.
     fn tally(&self) -> Tally;
-}
-
-enum Parser {
-    Pcap(PcapParser),
-    Pcapng(Box<PcapngParser>),
-}
-
-impl Parser {
-    fn step(&mut self, bytes: &[u8]) -> Result<Step, Damage> {
-        match self {
-            Parser::Pcap(parser) => parser.step(bytes),
-            Parser::Pcapng(parser) => parser.step(bytes),
-        }
-    }
-
-    fn is_inside_record(&self) -> bool {
-        matches!(self, Parser::Pcapng(parser) if parser.is_inside_block())
-    }
-
-    fn may_be_packet(&self, bytes: &[u8]) -> bool {
-        match self {
-            Parser::Pcap(_) => true,
-            Parser::Pcapng(parser) => parser.may_be_packet(bytes),
-        }
-    }
 }
 
 /// One capture file, or a stream, as a [`Source`].
@@ -208,7 +181,7 @@ impl FileSource {
         source.range = wanted.range;
         source.is_regular = true;
         source.file_bytes = source.input.place_bytes(metadata.len());
-        source.ahead = ahead.map(Ahead::new);
+        source.ahead = ahead.filter(|_| source.input.is_plain_file()).map(Ahead::new);
         source.pass_by(passes);
         Ok(source)
     }
@@ -650,37 +623,6 @@ impl StoredSource for FileSource {
         let (bytes_read, blocks_passed) = (self.input.bytes_read(), self.blocks_passed);
         Tally { bytes_read, blocks_passed, ..Tally::default() }
     }
-}
-
-/// Opens a file, or what it was packed into meanwhile, and says which.
-fn open_whatever_it_became(path: &Path) -> io::Result<(File, Cow<'_, Path>)> {
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && is_recorders(path) => {
-            let packed = packed_path(path);
-            // Of two errors the one about the name that was given.
-            File::open(&packed).map(|file| (file, packed.into())).map_err(|_| error)
-        }
-        opened => opened.map(|file| (file, path.into())),
-    }
-}
-
-/// True if a path has the name of a file of a recording.
-fn is_recorders(path: &Path) -> bool {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| parts_of_name(name).is_some())
-}
-
-/// The directory in which a file lies.
-fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// What the run's lock in the folder of a recording's file says; `Absent` without an answer.
-fn recorder(path: &Path, header: &FileHeader) -> LockState {
-    let state = File::open(directory_of(path))
-        .and_then(|at| lock_state(&Dir::of(at.into(), directory_of(path)), &header.run));
-    state.unwrap_or(LockState::Absent)
 }
 
 /// The ledger's terms for files: all that was found was received, and damage is the only loss.

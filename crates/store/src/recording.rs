@@ -11,7 +11,6 @@ mod directory;
 mod file;
 mod header;
 mod mapped;
-mod name;
 mod room;
 mod storage;
 
@@ -19,14 +18,13 @@ pub(crate) use crate::file_header::HeaderPage;
 pub use crate::file_header::{
     FORMAT_VERSION, FileHeader, HEADER_BYTES_MAX, HEADER_PAGE_BYTES, RUN_ID_BYTES_MAX,
 };
+pub use crate::file_name::file_name;
 pub use crate::run_lock::{RunLock, run_lock_name};
 pub use directory::{NO_RECORDING, Series, StoredFile, capture_files, series_of};
 pub use file::{END_BYTES, Reused, SeriesFile};
 pub use header::read_header;
 pub(crate) use header::{Header, read_from as read_header_from, read_stored as read_stored_header};
 pub use mapped::MappedFiles;
-pub use name::file_name;
-pub(crate) use name::parts_of_name;
 pub use room::is_room_at;
 pub use storage::Storage;
 

@@ -1,5 +1,5 @@
-//! What compresses files that ended some time ago: a thread for each directory, if that is asked for.
-//! It yields to everything else on its CPU, and holds no lock while it works.
+//! What compresses files that ended some time ago: a thread for each directory, if that is asked
+//! for. It yields to everything else on its CPU, and holds no lock while it works.
 
 use super::Shared;
 use super::folder::Folder;
@@ -70,7 +70,7 @@ impl Compressor {
     /// On a thread of its own: who yields to all cannot take it back, and must hold no lock.
     fn work(&self, job: &PackingJob) -> Result<Packed, StoreError> {
         let work = || {
-            // Where that is refused the work is in nobody's way for long either: it is bounded by
+            // Where that is refused the work takes time from others, but not much: it is bounded by
             // what one CPU does.
             let _ = yield_to_all();
             job.run(&|| !self.folder.is_closing())

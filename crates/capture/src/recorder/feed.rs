@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Runs of ring blocks that are queued and not taken yet: one for each write, so that more than this
-/// are more than a ring holds, and gone from it.
+/// Runs of ring blocks that are queued and not taken yet: one for each write, so that more than
+/// this are more than a ring holds, and gone from it.
 const RUNS_MAX: usize = 1024;
 
 /// Ring blocks that lie one behind the other in the ring and in the file.

@@ -31,8 +31,8 @@ is not. From then on no recorder deletes them; they count within --limit-bytes, 
 of it, or what --pin-bytes of `capture` says. A pin that would take more is refused. Nothing that is
 pinned is ever deleted for a limit: if the rest is not enough, the recorder ends and says so.
 
-Exit status: 0 if files are kept; 1 if there were none, some were deleted before they were pinned, or
-a signal ended the search; 2 if it could not be done.")]
+Exit status: 0 if files are kept; 1 if there were none, some were deleted before they were pinned,
+or a signal ended the search; 2 if it could not be done.")]
 pub struct PinArgs {
     /// Directory of a recording; several, of one recording, get the same pin.
     #[arg(short = 'r', long = "read", value_name = "DIR", required = true)]

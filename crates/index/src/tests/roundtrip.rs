@@ -1,9 +1,9 @@
 //! What was written of parts is what is read of them.
 
-use crate::file::{Directory, Identity, SegmentEntry};
+use crate::file::{Directory, Identity};
 use crate::key::{Condition, Key, Kind};
 use crate::postings::PartKeys;
-use crate::segment::{Builder, Entry, Head, PARTS_MAX, PartSet};
+use crate::segment::{Builder, Entry, Head, PARTS_MAX, PartSet, SegmentEntry};
 use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, FrameNumber, LaneId, LinkType, Stamps, Timestamp};
 use ringside_store::Part;

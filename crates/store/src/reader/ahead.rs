@@ -1,5 +1,5 @@
-//! Reading ahead of what is left when parts are passed by: the kernel is asked for what comes next, so
-//! that the disk reads several places at once, of each file that is read.
+//! Reading ahead of what is left when parts are passed by: the kernel is asked for what comes next,
+//! so that the disk reads several places at once, of each file that is read.
 
 use super::FileSource;
 use crate::part::Part;

@@ -131,6 +131,11 @@ impl Input {
         }
     }
 
+    /// True if the input is read at places, which are those of the file.
+    pub(super) fn is_plain_file(&self) -> bool {
+        matches!(self.reader, Reader::File(_))
+    }
+
     /// Bytes of an input of `file_bytes` that is read at places: its own, or what was packed in it.
     pub(super) fn place_bytes(&self, file_bytes: u64) -> Option<u64> {
         match &self.reader {

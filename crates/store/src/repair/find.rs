@@ -3,9 +3,8 @@
 use super::report::Unreadable;
 use crate::StoreError;
 use crate::dir::{Dir, Entry};
-use crate::recording::{
-    FileHeader, HeaderPage, parts_of_name, read_header_from, read_stored_header,
-};
+use crate::file_name::parts_of_name;
+use crate::recording::{FileHeader, HeaderPage, read_header_from, read_stored_header};
 use crate::retention::name_of_spare;
 use crate::run_lock::{run_lock_name, run_of_lock};
 use crate::seekable::unpacked_name;

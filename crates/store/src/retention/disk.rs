@@ -11,10 +11,9 @@ use super::state::{STATE_BYTES, STATE_VERSION, State};
 use crate::IndexMaker;
 use crate::dir::Dir;
 use crate::file_header::is_finished;
+use crate::file_name::parts_of_name;
 use crate::part::index_name;
-use crate::recording::{
-    FileHeader, MappedFiles, Reused, is_room_at, parts_of_name, read_stored_header,
-};
+use crate::recording::{FileHeader, MappedFiles, Reused, is_room_at, read_stored_header};
 use crate::run_lock::{LockState, lock_state};
 use crate::seekable::{packed_name, unpacked_name};
 use crate::writer::{FILE_MODE, LOCK_MODE};

@@ -4,7 +4,7 @@ use super::RetentionError;
 use super::disk::{Disk, STAT_BLOCK_BYTES, is_gone};
 use super::folder::name_of_spare;
 use super::packing::packed_bytes_max;
-use crate::recording::parts_of_name;
+use crate::file_name::parts_of_name;
 use crate::seekable::unpacked_name;
 use rustix::fs::{self, FlockOperation, OFlags, Statx};
 

@@ -6,7 +6,7 @@
 use super::RetentionError;
 use super::state::State;
 use crate::file_header::is_finished;
-use crate::recording::parts_of_name;
+use crate::file_name::parts_of_name;
 use crate::seekable::unpacked_name;
 use ringside_core::{LaneId, Timestamp};
 use std::collections::BTreeSet;
@@ -91,8 +91,8 @@ pub(super) trait Folder {
     /// Names of files that are pinned, as they were before they were packed.
     fn pinned(&mut self) -> Result<BTreeSet<String>, RetentionError>;
 
-    /// Bytes that are taken by or reserved for what files are being packed into. What nobody works
-    /// on any more is removed.
+    /// Bytes that are taken by or reserved for what files are being packed into. What no process
+    /// works on any more is removed.
     fn drafts_bytes(&mut self) -> Result<u64, RetentionError>;
 
     /// True if a process still writes for `run`.

@@ -98,7 +98,7 @@ struct Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if self.entry.is(&self.file) {
-            // If it stays, whoever makes room next removes it.
+            // If it stays, the next recorder that makes room removes it.
             let _ = self.entry.remove();
         }
     }
@@ -126,7 +126,7 @@ impl Directory {
         order: &PackingOrder,
         now: Clocks,
     ) -> Result<Option<PackingJob>, StoreError> {
-        // What a killed process left is in nobody's way any more.
+        // What a killed process left goes first.
         self.disk.drafts_bytes()?;
         let Some(due) = due(&mut self.disk, order, now)? else { return Ok(None) };
         let (_, deleted) = self.enforce(None, packed_bytes_max(due.size_bytes), now)?;

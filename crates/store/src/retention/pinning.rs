@@ -6,7 +6,7 @@ use super::folder::{FileFacts, Folder};
 use super::pins::{Pin, Pins};
 use crate::StoreError;
 use crate::dir::Dir;
-use crate::recording::parts_of_name;
+use crate::file_name::parts_of_name;
 use crate::seekable::packed_name;
 use ringside_core::ledger::sum;
 use rustix::fs::{self, AtFlags};

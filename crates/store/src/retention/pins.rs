@@ -1,4 +1,5 @@
-//! What is pinned in a directory: files that retention keeps, and why (docs/formats/recording-pins.md).
+//! What is pinned in a directory: files that retention keeps, and why
+//! (docs/formats/recording-pins.md).
 //!
 //! A small file of JSON, written under another name and renamed, so that a killed writer leaves the
 //! old or the new. What it says is read with each decision, under the directory's lock, and is not
@@ -7,7 +8,7 @@
 use super::RetentionError;
 use super::disk::LOCK_NAME;
 use crate::dir::Dir;
-use crate::recording::parts_of_name;
+use crate::file_name::parts_of_name;
 use crate::seekable::unpacked_name;
 use ringside_core::{LaneId, Timestamp};
 use rustix::fs::{self, Mode, OFlags};

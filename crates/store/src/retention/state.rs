@@ -2,7 +2,7 @@
 
 use super::Policy;
 use super::folder::name_of_spare;
-use crate::recording::parts_of_name;
+use crate::file_name::parts_of_name;
 use serde::{Deserialize, Serialize};
 
 /// Version of the lock file's content.

@@ -100,7 +100,8 @@ fn a_next_file_that_cannot_be_made_is_named_and_the_files_before_are_kept() {
     // Room, but no inodes: the root, the directory, two locks and two files.
     let disk = SmallDisk::mount("size=256m,nr_inodes=6");
     let output = disk.path("recording");
-    let running = disk.capture(&network, &["-i", "rx0", "-C", "2MiB", "-w", arg(&output)]);
+    let args = ["-i", "rx0", "--no-index", "-C", "2MiB", "-w", arg(&output)];
+    let running = disk.capture(&network, &args);
     load(&network);
     let outcome = running.finish();
     let texts = ["cannot create", "No space left on device"];

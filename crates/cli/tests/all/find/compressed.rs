@@ -66,7 +66,7 @@ fn whatever_moment_it_is_killed_at_each_packet_is_there_once() {
         let counted = run_ringside(&["find", "--count", "-r", arg(recording)]);
         assert_eq!(counted.text().trim(), FRAMES.to_string(), "{counted:?}");
         assert_eq!(counted.code(), Some(0), "{counted:?}");
-        // Then it begins anew, with what was compressed packed by nobody.
+        // Then it begins anew, with no file compressed.
         if packed_in(recording) > 3 {
             for path in files_in(recording).iter().filter(|path| arg(path).ends_with(".zst")) {
                 run_clean("zstd", &["-q", "-f", "-d", "--rm", arg(path)]);

@@ -3,7 +3,8 @@
 use super::super::state::{RECORDERS_MAX, Recorder, SERIAL_MAX, STATE_BYTES, State};
 use super::super::{Directory, Policy, Summary, spare_name};
 use crate::dir::{Dir, Entry};
-use crate::recording::{FileHeader, SeriesFile, file_name, parts_of_name};
+use crate::file_name::parts_of_name;
+use crate::recording::{FileHeader, SeriesFile, file_name};
 use ringside_core::{LaneId, Timestamp};
 use ringside_sys::clock::Clocks;
 use std::path::Path;

@@ -287,7 +287,7 @@ impl World {
         !facts.is_unfinished() || self.view.live.get(&facts.run) == Some(&false)
     }
 
-    /// True if it may go: nobody wants to keep it either.
+    /// True if it may go: it is not pinned either.
     fn may_go(&self, facts: &FileFacts) -> bool {
         self.is_closed(facts) && !self.view.pinned.contains(&facts.name)
     }
