@@ -143,6 +143,8 @@ impl Facts {
             }
         }
         let is_nothing = mask == 0 && low == 0 && high == field.mask;
+        // Above the field all bits are 0: else no value would be the largest that can hold.
+        let mask = mask | !field.mask;
         (!is_nothing).then_some(Condition { kind: field.kind, mask, bits, low, high })
     }
 }

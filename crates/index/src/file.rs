@@ -198,7 +198,7 @@ impl Index {
 }
 
 impl Identity {
-    /// Of a file whose metadata are these, and which holds so many bytes, unpacked.
+    /// Of a file with these metadata and this number of bytes, unpacked.
     pub(crate) fn of(
         (metadata, file_bytes): (&Metadata, u64),
         place: Option<Place>,

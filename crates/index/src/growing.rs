@@ -19,7 +19,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use thiserror::Error;
 
-/// Whoever may read the file may read its index: the mode is set before it has its name.
+/// The draft is private. It gets the mode of its capture file before it gets its name.
 const DRAFT_MODE: u32 = 0o600;
 
 /// Bytes that were to be added are no whole ring block of a recorder.
@@ -68,7 +68,7 @@ impl Growing {
     /// may be short.
     ///
     /// # Errors
-    /// It is none, and nothing was added.
+    /// It is no ring block, and nothing was added.
     pub fn add(&mut self, start: u64, block: &[u8]) -> Result<(), NoBlock> {
         let header = block_header(block).ok_or(NoBlock(start))?;
         let end = start + block.len() as u64;

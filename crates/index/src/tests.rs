@@ -7,7 +7,7 @@ mod growing;
 mod roundtrip;
 
 use crate::fields::{Captured, fields};
-use crate::key::Key;
+use crate::key::{Condition, Key};
 use crate::lookup::accepted;
 use crate::plan::Plan;
 use crate::segment::{PARTS_MAX, PartSet};
@@ -190,6 +190,12 @@ fn what_is_asked_of_one_field_is_pruned_exactly() {
     ] {
         let plan = plan(text).unwrap_or_else(|| panic!("{text}"));
         assert!(plan.conditions.len() >= conditions, "{text}: {:?}", plan.conditions);
+    }
+    // Of a segment one group is read for these, not all from the value on.
+    for text in ["host 10.0.0.1", "src host 10.0.0.1", "tcp port 80", "vlan 7"] {
+        let conditions = plan(text).unwrap().conditions;
+        let is_one = |condition: &Condition| condition.bounds().0 == condition.bounds().1;
+        assert!(conditions.iter().all(is_one), "{text}: {conditions:?}");
     }
     for text in ["less 100", "greater 100", "ether[0:2] = 7 or len > 3", "ip protochain 6"] {
         let known = plan(text).map(|plan| plan.conditions);

@@ -113,7 +113,7 @@ pub enum RetentionError {
     /// What is pinned is not known, so nothing is deleted.
     #[error(
         "{path} cannot be read: {reason}; it says which files are pinned, so nothing is deleted; \
-         mend it, or remove it if nothing is to be kept"
+         repair the file by hand, or remove it if nothing is to be kept"
     )]
     PinsUnreadable {
         /// The file of pins.

@@ -128,7 +128,7 @@ impl Finds {
         Ok(())
     }
 
-    /// Notes a file that was packed; false if it is none of ours.
+    /// Notes a file that was packed; false if no recorder made it.
     fn add_packed(&mut self, entry: &Entry) -> bool {
         let file = entry.open_regular(OFlags::RDONLY);
         let Ok(Some((header, true))) = file.and_then(|file| read_stored_header(&file)) else {

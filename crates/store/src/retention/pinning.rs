@@ -28,7 +28,7 @@ pub struct Pinned {
 }
 
 /// Keeps the files that `pin` names, as far as they are there, from now on. A pin of no file is not
-/// noted.
+/// noted. Its id becomes a greater one if a pin of the directory has had it.
 ///
 /// # Errors
 /// The budget of a recorder that runs here does not allow it, or the directory cannot be read or
@@ -56,6 +56,8 @@ fn add(disk: &mut Disk, dir: &Dir, mut pin: Pin) -> Result<Pinned, RetentionErro
         let all_bytes = of(pins.names());
         return Ok(Pinned { pin, gone, bytes, all_bytes, budget });
     }
+    // Another pin may have been made since the number was chosen.
+    pin.id = pin.id.max(pins.next_id());
     pins.add(pin.clone()).map_err(failed)?;
     let all_bytes = of(pins.names());
     if let Some(budget) = budget.filter(|&budget| all_bytes > budget) {

@@ -54,6 +54,14 @@ fn what_is_pinned_stays_and_younger_ones_go_instead() {
 }
 
 #[test]
+fn two_that_chose_one_number_get_two() {
+    let (_folder, dir) = folder_of(2);
+    let ids = [0, 1].map(|number| add_pin(&dir, pin_of(1, &[number])).unwrap().pin.id);
+    assert_eq!(ids, [1, 2]);
+    assert_eq!(Pins::read(&dir).unwrap().next_id(), 3);
+}
+
+#[test]
 fn an_age_does_not_touch_what_is_pinned() {
     let (folder, dir) = folder_of(4);
     add_pin(&dir, pin_of(1, &[1])).unwrap();
@@ -92,7 +100,7 @@ fn a_budget_is_the_strictest_of_recorders_that_live() {
     assert_eq!(pinned.budget, Some(5 * 64 * KIB), "half of the limit");
     drop(directory);
     lock.remove().unwrap();
-    assert_eq!(add_pin(&dir, pin_of(2, &[5, 6])).unwrap().budget, None, "nobody records");
+    assert_eq!(add_pin(&dir, pin_of(2, &[5, 6])).unwrap().budget, None, "no recorder runs");
 }
 
 #[test]
