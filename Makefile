@@ -29,8 +29,8 @@ vm-deps: ## install also what tests in the emulated machine use (as root)
 fuzz-deps: ## install also what guided fuzzing needs (as root)
 	@scripts/deps fuzz
 
-build: deps ## build the binary, target/release/ringside
-	cargo build --release --package ringside-cli
+build: deps ## build target/release/ringside and the library for programs with libpcap
+	cargo build --release --package ringside-cli --package ringside-pcap
 
 demo: root build ## record real programs on a private test network (as root), in less than a minute
 	$(target)/release/ringside demo
@@ -68,8 +68,9 @@ soak: root build ## record at full rate for half an hour within a limit of 2 GB 
 clean: ## remove what was built
 	cargo clean
 
-install: ## put the built binary into PREFIX/bin (/usr/local); `make build` comes first
+install: ## put what was built into PREFIX (/usr/local); `make build` comes first
 	install -D -m 755 $(target)/release/ringside $(DESTDIR)$(PREFIX)/bin/ringside
+	install -D -m 644 $(target)/release/libringside_pcap.so $(DESTDIR)$(PREFIX)/lib/libringside_pcap.so
 
 # Packet sockets, namespaces and BPF need it. Asked before the build, which takes minutes.
 .PHONY: root

@@ -42,6 +42,9 @@ const XDP_FRAMES_PER_SEC_MAX: f64 = 5.0e6;
 pub(super) enum Tool {
     /// This program, with packet sockets.
     Ringside,
+    /// The same without indexes of its recordings.
+    #[value(name = "ringside-no-index")]
+    RingsideNoIndex,
     /// This program, with AF_XDP.
     #[value(name = "ringside-af-xdp")]
     RingsideAfXdp,
@@ -103,6 +106,7 @@ impl Tool {
     pub(super) fn name(self) -> &'static str {
         match self {
             Tool::Ringside => "ringside",
+            Tool::RingsideNoIndex => "ringside-no-index",
             Tool::RingsideAfXdp => "ringside-af-xdp",
             Tool::RingsideXdpRing => "ringside-xdp-ring",
             Tool::Tcpdump => "tcpdump",
@@ -127,7 +131,10 @@ impl Tool {
 
     /// True for this program.
     pub(super) fn is_own(self) -> bool {
-        matches!(self, Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing)
+        matches!(
+            self,
+            Tool::Ringside | Tool::RingsideNoIndex | Tool::RingsideAfXdp | Tool::RingsideXdpRing
+        )
     }
 
     /// True if it takes frames inside the driver.
@@ -164,7 +171,10 @@ impl Tool {
     pub(super) fn settle(self) -> Duration {
         Duration::from_millis(match self {
             // Its block timeout is 50 ms.
-            Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing => 300,
+            Tool::Ringside
+            | Tool::RingsideNoIndex
+            | Tool::RingsideAfXdp
+            | Tool::RingsideXdpRing => 300,
             // libpcap's timeout of a second, seen to take twice that.
             Tool::Tcpdump => 2300,
             // libpcap with a timeout of 250 ms.
@@ -193,7 +203,10 @@ impl Tool {
     /// What it says once it receives; the others are known to by their socket.
     fn ready_text(self) -> &'static str {
         match self {
-            Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing => "listening on",
+            Tool::Ringside
+            | Tool::RingsideNoIndex
+            | Tool::RingsideAfXdp
+            | Tool::RingsideXdpRing => "listening on",
             Tool::Netsniff => "Running!",
             Tool::Tcpdump | Tool::Dumpcap | Tool::Stenotype => "",
         }
@@ -225,7 +238,7 @@ impl Tool {
         };
         let (interface, ring_bytes) = (options.interface, options.memory_bytes);
         let mut command = match self {
-            Tool::Ringside => ringside("af-packet", target, options),
+            Tool::Ringside | Tool::RingsideNoIndex => ringside("af-packet", target, options),
             Tool::RingsideAfXdp => ringside("af-xdp", target, options),
             Tool::RingsideXdpRing => ringside("xdp-ring", target, options),
             Tool::Tcpdump => words(format!("tcpdump -n -i {interface} -B {}", ring_bytes >> 10)),
@@ -272,6 +285,10 @@ impl Tool {
                     command.push(joined("--dir=", dir));
                 }
             }
+            Tool::RingsideNoIndex => {
+                let is_recording = matches!(target, Target::Recording(_));
+                command.extend(is_recording.then(|| "--no-index".into()));
+            }
             Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing => {}
         }
         command
@@ -298,9 +315,13 @@ impl Tool {
     /// What it says at its end; for stenotype, which says nothing, what its files hold.
     fn summary(self, output: &str, messages: &str, target: Target<'_>) -> Option<Summary> {
         match (self, target) {
-            (Tool::Ringside | Tool::RingsideAfXdp | Tool::RingsideXdpRing, _) => {
-                of_ringside(output)
-            }
+            (
+                Tool::Ringside
+                | Tool::RingsideNoIndex
+                | Tool::RingsideAfXdp
+                | Tool::RingsideXdpRing,
+                _,
+            ) => of_ringside(output),
             (Tool::Tcpdump, _) => of_tcpdump(messages),
             (Tool::Dumpcap, _) => of_dumpcap(messages),
             (Tool::Netsniff, _) => of_netsniff(output),

@@ -22,7 +22,6 @@
 mod begin;
 mod buffer;
 mod compressor;
-mod feed;
 mod file;
 mod folder;
 mod housekeeper;
@@ -45,7 +44,7 @@ use file::LaneFile;
 use folder::Folder;
 use housekeeper::Housekeeper;
 pub use indexer::IndexSummary;
-use indexer::{IndexThread, Indexer};
+use indexer::{IndexThread, Indexer, TURN_MAX};
 use lane::Lane;
 use queue::Queue;
 use ringside_core::{LaneId, Shown, SourceInterface, Timestamp};
@@ -334,7 +333,7 @@ impl RecorderThreads {
             let _ = keeper.join();
         }
         let indexes = self.indexer.and_then(|thread| {
-            let made = thread.finish();
+            let made = thread.finish(TURN_MAX);
             if made.is_none() {
                 tracing::warn!("the index thread died; `ringside index` makes what is missing");
             }

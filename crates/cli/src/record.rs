@@ -315,6 +315,9 @@ impl Watcher<'_> {
             }
             return Ok(Order::Stop);
         }
+        if self.args.end.is_left_alone() {
+            return Ok(Order::Stop);
+        }
         if !self.signals.hang_up.take() {
             return Ok(Order::GoOn);
         }

@@ -43,7 +43,7 @@ impl Stored {
         let inputs = open.read.clone();
         let range = range.resolve(&inputs)?.range;
         let source: Box<dyn StoredSource> = Query { inputs, range }.open()?;
-        let mut filter = FrameFilter::new(open.filter(), words::say_note);
+        let mut filter = FrameFilter::new(&open.filter(), words::say_note);
         for interface in source.interfaces() {
             filter.prepare(interface.link_type)?;
         }

@@ -81,6 +81,11 @@ impl Reader {
         sum(self.sources.iter().map(RingSource::missed))
     }
 
+    /// Frames that the owner lost before they came to the ring, since its start.
+    pub fn dropped_before(&self) -> u64 {
+        sum(self.sources.iter().map(RingSource::dropped_before))
+    }
+
     /// Frames that the filter turned away.
     pub fn filtered(&mut self) -> u64 {
         sum(self.sources.iter_mut().filter_map(|source| source.counters().filtered))

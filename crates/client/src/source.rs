@@ -1,12 +1,13 @@
 //! One lane of a ring of another process, as a source.
 
 use crate::owner::Owner;
+use ringside_core::ledger::{LaneCounters, Words, sum};
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, Frame, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
 };
 use ringside_filter::Prepared;
-use ringside_ring::{CopyReader, ReadOutcome, RingStart, RingView};
+use ringside_ring::{Board, CopyReader, ReadOutcome, RingStart, RingView};
 use ringside_store::block::{PACKET_DATA_AT, blocks, packet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -210,6 +211,14 @@ impl RingSource {
     /// Frames that were overwritten before they were read.
     pub(crate) fn missed(&self) -> u64 {
         self.counts.overtaken
+    }
+
+    /// Frames of the lane that its owner lost before they came to the ring, since its start.
+    pub(crate) fn dropped_before(&self) -> u64 {
+        let words: Option<Words> = self.view.read_board(self.lane, Board::Worker);
+        let counters = words.map(|words| LaneCounters::from_words("", 0, &words));
+        let dropped = counters.map(|counters| counters.dropped).unwrap_or_default();
+        sum(dropped.iter().filter(|(cause, _)| cause.is_loss()).map(|(_, frames)| *frames))
     }
 
     /// Frame `index` of what was fetched last.

@@ -8,6 +8,7 @@ use crate::{code::checksum, file::HEADER_BYTES};
 use ringside_core::ledger::ByCause;
 use ringside_core::{LaneId, LinkType, TimeRange, Timestamp};
 use ringside_store::Part;
+use std::sync::Arc;
 
 /// What an index says to a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Loss {
     /// Latest stamp of its frames.
     pub latest: Timestamp,
     /// Frames that were lost since the run began.
-    pub dropped: ByCause,
+    pub dropped: Arc<ByCause>,
 }
 
 impl Index {
@@ -119,10 +120,14 @@ fn note_losses(entries: &[Entry], losses: &mut Vec<Loss>) {
         }
     };
     entries.first().into_iter().for_each(&mut note);
-    for pair in entries.windows(2).filter(|pair| pair[0].dropped != pair[1].dropped) {
+    for pair in entries.windows(2).filter(|pair| !is_same(&pair[0].dropped, &pair[1].dropped)) {
         pair.iter().for_each(&mut note);
     }
     entries.last().into_iter().for_each(&mut note);
+}
+
+fn is_same(one: &Arc<ByCause>, other: &Arc<ByCause>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
 }
 
 struct Lookup<'i> {

@@ -7,6 +7,7 @@ use ringside_core::ledger::ByCause;
 use ringside_core::{Cause, FrameNumber, Stamps, Timestamp};
 use ringside_store::Part;
 use ringside_store::block::BlockHeader;
+use std::sync::Arc;
 
 /// Parts of a segment: about a GiB of file. A set of them takes 128 bytes.
 pub(crate) const PARTS_MAX: usize = 1024;
@@ -62,8 +63,9 @@ pub(crate) struct Entry {
     pub(crate) part: Part,
     /// It may hold anything.
     pub(crate) is_anything: bool,
-    /// Frames that were lost since the run began, as its ledger says at the end of the part.
-    pub(crate) dropped: ByCause,
+    /// Frames that were lost since the run began, as its ledger says at the end of the part; most
+    /// parts share what the one before says.
+    pub(crate) dropped: Arc<ByCause>,
 }
 
 /// Where a group of keys lies.
@@ -115,6 +117,8 @@ impl Builder {
     /// Adds a part with its keys; without, it may hold anything.
     pub(crate) fn add(&mut self, part: Part, keys: Option<&PartKeys>, dropped: ByCause) {
         let number = self.entries.len() as u16;
+        let known = self.entries.last().filter(|last| *last.dropped == dropped);
+        let dropped = known.map_or_else(|| Arc::new(dropped), |last| last.dropped.clone());
         self.entries.push(Entry { part, is_anything: keys.is_none(), dropped });
         keys.into_iter().for_each(|keys| self.postings.add(number, keys));
     }
@@ -146,7 +150,7 @@ impl Builder {
 
 fn put_entries(out: &mut Vec<u8>, entries: &[Entry]) {
     put(out, entries.len() as u64);
-    let (mut end, mut before) = (0, &ByCause::new());
+    let (mut end, mut before) = (0, &Arc::default());
     for Entry { part, is_anything, dropped } in entries {
         put(out, part.start - end);
         put(out, part.end - part.start);
@@ -161,7 +165,7 @@ fn put_entries(out: &mut Vec<u8>, entries: &[Entry]) {
         }
         if dropped != before {
             put(out, dropped.len() as u64);
-            for (cause, frames) in dropped {
+            for (cause, frames) in &**dropped {
                 put(out, cause.index() as u64);
                 put(out, *frames);
             }
@@ -229,7 +233,7 @@ impl Head {
         let mut reader = Reader(bytes);
         let parts: usize = reader.number().filter(|&parts| parts <= PARTS_MAX)?;
         let mut entries = Vec::with_capacity(parts);
-        let (mut at, mut dropped) = (0, ByCause::new());
+        let (mut at, mut dropped) = (0, Arc::default());
         for _ in 0..parts {
             let entry = read_entry(&mut reader, at, dropped)?;
             (at, dropped) = (entry.part.end, entry.dropped.clone());
@@ -261,7 +265,7 @@ impl Head {
     }
 }
 
-fn read_entry(reader: &mut Reader<'_>, after: u64, mut dropped: ByCause) -> Option<Entry> {
+fn read_entry(reader: &mut Reader<'_>, after: u64, before: Arc<ByCause>) -> Option<Entry> {
     let start = after.checked_add(reader.number()?)?;
     let end = start.checked_add(reader.number()?)?;
     let frames = reader.number()?;
@@ -276,18 +280,17 @@ fn read_entry(reader: &mut Reader<'_>, after: u64, mut dropped: ByCause) -> Opti
     } else {
         None
     };
-    if flags & 4 != 0 {
-        let count: usize = reader.number().filter(|&count| count <= Cause::ALL.len())?;
-        dropped.clear();
-        for _ in 0..count {
-            let cause = *Cause::ALL.get(reader.number::<usize>()?)?;
-            dropped.insert(cause, reader.number()?);
-        }
-    }
+    let dropped = if flags & 4 != 0 { Arc::new(read_dropped(reader)?) } else { before };
     // A frame takes a byte at the least; a part goes on.
     let is_sound = start < end && frames <= end - start;
     let part = Part { start, end, header, frames, stamps };
     is_sound.then_some(Entry { part, is_anything: flags & 1 != 0, dropped })
+}
+
+fn read_dropped(reader: &mut Reader<'_>) -> Option<ByCause> {
+    let count: usize = reader.number().filter(|&count| count <= Cause::ALL.len())?;
+    let frames = |_| Some((*Cause::ALL.get(reader.number::<usize>()?)?, reader.number()?));
+    (0..count).map(frames).collect()
 }
 
 impl Group {

@@ -22,14 +22,17 @@
 //!   exact. It may be in another process.
 //! - A **board** holds a few words of one thread of the owner, for any reader, also after the
 //!   owner's death.
+//! - A **feed** tells one thread of the owner which blocks are complete, and never waits for it.
 //!
-//! The protocol (`cursor.rs`, `board.rs`) touches only atomics and is model-checked with loom; the
-//! other files add the memory, of which `ringside_sys::shared_memory` checks each loan once more,
-//! so that this crate has no unsafe code. Where frames come from is none of its business.
+//! The protocol (`cursor.rs`, `board.rs`, `feed.rs`) touches only atomics and is model-checked with
+//! loom; the other files add the memory, of which `ringside_sys::shared_memory` checks each loan
+//! once more, so that this crate has no unsafe code. Where frames come from is none of its
+//! business.
 
 mod board;
 mod copying;
 mod cursor;
+mod feed;
 mod header;
 mod layout;
 mod lossless;
@@ -42,7 +45,6 @@ mod writer;
 #[cfg(test)]
 mod model;
 #[cfg(not(loom))]
-#[cfg(not(loom))]
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +52,7 @@ pub use board::{BOARD_WORDS, Board};
 pub use copying::{CopyReader, ReadOutcome};
 pub use cursor::copy::RingStart;
 pub use cursor::{LOSSLESS_READERS_MAX, RingFull};
+pub use feed::{BlockFeed, ToldRun};
 pub use layout::{RingError, RingLayout};
 pub use lossless::{BlockReader, Chunk, Claim, LosslessReader, OpenBlock};
 pub use ringside_sys::mmap::HUGE_PAGE_BYTES;

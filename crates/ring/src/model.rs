@@ -5,6 +5,7 @@
 //! data words are relaxed atomics, as weak as the volatile accesses of the real memory. Lossless
 //! readers use plain memory: next to each word is a cell whose uses loom wants ordered.
 
+mod feed;
 mod shared_lane;
 
 use super::board::{BOARD_MEMORY_WORDS, BoardMemory};

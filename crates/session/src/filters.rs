@@ -4,9 +4,10 @@ use crate::note::{Note, Notes};
 use anyhow::Context;
 use ringside_core::bpf::ClassicProgram;
 use ringside_core::{Frame, LinkType, SourceInterface};
-use ringside_filter::Prepared;
+use ringside_filter::{Compiled, Prepared};
 use ringside_keeper::filter_child;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The filter for frames of `link_type`; `None` for an empty one. What is longer than libpcap's
 /// optimiser takes is said.
@@ -19,10 +20,14 @@ pub fn compile(
     notes: Notes<'_>,
 ) -> anyhow::Result<Option<ClassicProgram>> {
     let Some(compiled) = filter_child::compile(expression, link_type)? else { return Ok(None) };
+    note_length(&compiled, notes);
+    Ok(Some(compiled.program))
+}
+
+fn note_length(compiled: &Compiled, notes: Notes<'_>) {
     if !compiled.optimised {
         notes(Note::Unoptimised { instructions: compiled.program.instructions.len() });
     }
-    Ok(Some(compiled.program))
 }
 
 /// A filter for each interface, ready to run; none of an empty expression.
@@ -48,22 +53,61 @@ pub fn prepare(
     Ok(filters)
 }
 
+/// What an expression compiles to, for each link type that came: a child is started once for each.
+#[derive(Debug)]
+pub struct Programs {
+    expression: String,
+    known: Mutex<BTreeMap<LinkType, Option<Arc<Compiled>>>>,
+}
+
+impl Programs {
+    /// Of a pcap-filter(7) expression; an empty one accepts all.
+    pub fn new(expression: &str) -> Arc<Programs> {
+        Arc::new(Programs { expression: expression.trim().to_owned(), known: Mutex::default() })
+    }
+
+    /// True if nothing is asked of frames.
+    fn accepts_all(&self) -> bool {
+        self.expression.is_empty()
+    }
+
+    /// The program for frames of `link_type`; none accepts all.
+    ///
+    /// # Errors
+    /// As [`compile`].
+    pub(crate) fn get(&self, link_type: LinkType) -> anyhow::Result<Option<Arc<Compiled>>> {
+        // Who else wants a program waits here while a child makes it: it is likely the same one.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = known.get(&link_type) {
+            return Ok(compiled.clone());
+        }
+        let compiled = filter_child::compile(&self.expression, link_type)?.map(Arc::new);
+        known.insert(link_type, compiled.clone());
+        Ok(compiled)
+    }
+}
+
 /// A filter over frames of several link types: one program for each, made when it is needed.
 pub struct FrameFilter {
-    expression: String,
+    programs: Arc<Programs>,
     notes: fn(Note),
-    programs: BTreeMap<LinkType, Option<Prepared>>,
+    prepared: BTreeMap<LinkType, Option<Prepared>>,
 }
 
 impl FrameFilter {
     /// Of a pcap-filter(7) expression; an empty one accepts all.
-    pub fn new(expression: String, notes: fn(Note)) -> FrameFilter {
-        FrameFilter { expression, notes, programs: BTreeMap::new() }
+    pub fn new(expression: &str, notes: fn(Note)) -> FrameFilter {
+        FrameFilter::of(Programs::new(expression), notes)
+    }
+
+    /// Of programs that others use too.
+    pub fn of(programs: Arc<Programs>, notes: fn(Note)) -> FrameFilter {
+        FrameFilter { programs, notes, prepared: BTreeMap::new() }
     }
 
     /// True if nothing is asked of frames.
     pub fn accepts_all(&self) -> bool {
-        self.expression.is_empty()
+        self.programs.accepts_all()
     }
 
     /// True if the frame, which is of that link type, matches.
@@ -83,12 +127,15 @@ impl FrameFilter {
     /// # Errors
     /// As [`compile`].
     pub fn prepare(&mut self, link_type: LinkType) -> anyhow::Result<Option<&Prepared>> {
-        if !self.programs.contains_key(&link_type) {
-            let program = compile(&self.expression, link_type, &self.notes)
+        if !self.prepared.contains_key(&link_type) {
+            let compiled = self
+                .programs
+                .get(link_type)
                 .with_context(|| format!("for link type {}", link_type.0))?;
-            let prepared = program.as_ref().map(Prepared::new).transpose()?;
-            self.programs.insert(link_type, prepared);
+            compiled.iter().for_each(|compiled| note_length(compiled, &self.notes));
+            let program = compiled.map(|compiled| Prepared::new(&compiled.program)).transpose()?;
+            self.prepared.insert(link_type, program);
         }
-        Ok(self.programs.get(&link_type).and_then(Option::as_ref))
+        Ok(self.prepared.get(&link_type).and_then(Option::as_ref))
     }
 }

@@ -1,6 +1,6 @@
 //! Packets found again: indexes are asked which parts of files can hold them.
 
-use crate::filters;
+use crate::filters::Programs;
 use ringside_core::ledger::ByCause;
 use ringside_core::{LaneId, LinkType, Stamps, TimeRange, Timestamp};
 use ringside_index::{Index, Loss, Plan, Pruned, State, Unusable};
@@ -19,7 +19,7 @@ const GAPS_MAX: usize = 1000;
 /// A search: which parts of files are read for it, and why. It keeps an account of that.
 #[derive(Debug)]
 pub struct Finder {
-    expression: String,
+    programs: Arc<Programs>,
     plans: Mutex<BTreeMap<LinkType, Option<Arc<Plan>>>>,
     account: Mutex<Account>,
 }
@@ -83,8 +83,12 @@ pub struct Gap {
 impl Finder {
     /// Of packets that match a pcap-filter(7) expression; of an empty one, all.
     pub fn new(expression: &str) -> Finder {
-        let (plans, account) = (Mutex::default(), Mutex::default());
-        Finder { expression: expression.trim().to_owned(), plans, account }
+        Finder::of(Programs::new(expression))
+    }
+
+    /// Of packets that programs accept, which others use too.
+    pub fn of(programs: Arc<Programs>) -> Finder {
+        Finder { programs, plans: Mutex::default(), account: Mutex::default() }
     }
 
     /// What it came to so far.
@@ -117,8 +121,8 @@ impl Finder {
 
     fn plan_for(&self, link: LinkType) -> Option<Arc<Plan>> {
         // What libpcap refuses is said when the first frame is to be judged.
-        let program = filters::compile(&self.expression, link, &|_| ()).ok().flatten()?;
-        Plan::new(&program, link).map(Arc::new)
+        let compiled = self.programs.get(link).ok().flatten()?;
+        Plan::new(&compiled.program, link).map(Arc::new)
     }
 
     fn ask(&self, index: &Index, range: TimeRange) -> Result<Pruned, Unusable> {
@@ -172,7 +176,7 @@ impl Account {
 /// Where the counts of a lane's ledger grew. What they were before the first ring block that is
 /// there is known of the run's first only.
 fn gaps_of(lane: LaneId, blocks: &BTreeMap<u64, Loss>) -> Vec<Gap> {
-    let nothing = Loss { block: 0, latest: Timestamp::default(), dropped: ByCause::new() };
+    let nothing = Loss { block: 0, latest: Timestamp::default(), dropped: Arc::default() };
     let mut gaps = Vec::new();
     let mut before =
         blocks.values().next().map(|first| if first.block == 0 { &nothing } else { first });
@@ -199,8 +203,8 @@ mod tests {
     #[test]
     fn gaps_lie_where_the_counts_of_a_ledger_grew() {
         let loss = |block, latest, full, rule| {
-            let dropped = [(Cause::KernelRingFull, full), (Cause::ByRule, rule)].into();
-            (block, Loss { block, latest: Timestamp(latest), dropped })
+            let dropped = ByCause::from([(Cause::KernelRingFull, full), (Cause::ByRule, rule)]);
+            (block, Loss { block, latest: Timestamp(latest), dropped: dropped.into() })
         };
         let all = BTreeMap::from([loss(0, 10, 2, 5), loss(1, 20, 2, 9), loss(4, 30, 7, 9)]);
         let lost = |frames| ByCause::from([(Cause::KernelRingFull, frames)]);

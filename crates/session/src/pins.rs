@@ -1,6 +1,6 @@
 //! Which files of a recording hold the answer to a question, so that they can be pinned.
 
-use crate::filters::FrameFilter;
+use crate::filters::{FrameFilter, Programs};
 use crate::find::Finder;
 use ringside_core::TimeRange;
 use ringside_store::recording::series_of;
@@ -32,8 +32,9 @@ pub fn files_that_hold(
     expression: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<Held>> {
-    let finder = Arc::new(Finder::new(expression));
-    let mut filter = FrameFilter::new(expression.to_owned(), |_| ());
+    let programs = Programs::new(expression);
+    let finder = Arc::new(Finder::of(programs.clone()));
+    let mut filter = FrameFilter::of(programs, |_| ());
     let mut held = Held::default();
     let (series, _) = series_of(&[path.to_owned()])?;
     for (series, file) in

@@ -38,6 +38,7 @@ pub mod repair;
 pub mod retention;
 mod run_lock;
 mod seekable;
+mod side_by_side;
 pub mod writer;
 
 pub use error::StoreError;

@@ -8,12 +8,13 @@
 mod lane;
 mod registry;
 
-use self::lane::{Lane, Next, Step};
+use self::lane::{Lane, Next, OPENED_AHEAD, Step};
 use self::registry::Registry;
 use crate::StoreError;
 use crate::merge::Merger;
-use crate::reader::{Condition, Notice, StoredSource, Tally, Wanted, stored_counters};
+use crate::reader::{Condition, FileSource, Notice, StoredSource, Tally, Wanted, stored_counters};
 use crate::recording::series_of;
+use crate::side_by_side::side_by_side;
 use ringside_core::limits::BATCH_FRAMES_MAX;
 use ringside_core::{
     Batch, Cause, FrameSlot, Source, SourceCounters, SourceError, SourceInterface, Timestamp,
@@ -27,6 +28,12 @@ const FILES_OPEN_MAX: usize = 256;
 /// Files that were opened for a look and stay open until their lane begins; each has a buffer and a
 /// descriptor too. The first files of further lanes are opened again.
 const FILES_LOOKED_AT_MAX: usize = 64;
+/// Lanes whose first files are opened side by side.
+const LOOKED_AT_ONCE: usize = 32;
+/// Lanes of which a search has the next files opened side by side; so few that all these can be
+/// open at a time.
+const LANES_AHEAD_MAX: usize = 16;
+const _: () = assert!(LANES_AHEAD_MAX * OPENED_AHEAD <= FILES_OPEN_MAX / 2);
 /// Lanes of one merge: more series than a busy machine begins in years, and a bound on what a
 /// directory can make us remember.
 const LANES_MAX: usize = 65_536;
@@ -34,6 +41,24 @@ const LANES_MAX: usize = 65_536;
 const BATCH_BYTES: usize = 1 << 20;
 /// Notices that are kept: a directory of a million foreign files must not fill the memory.
 const NOTICES_MAX: usize = 1024;
+
+/// What was passed by of a lane since frames came.
+#[derive(Default)]
+struct Passed {
+    latest: Timestamp,
+    parts: u32,
+}
+
+impl Passed {
+    /// True after every few parts, each of which takes less than the look at a clock.
+    fn is_long(&self) -> bool {
+        self.parts % 64 == 63
+    }
+}
+
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|at| Instant::now() >= at)
+}
 
 /// Files merged into one time-ordered [`Source`].
 ///
@@ -116,36 +141,60 @@ impl MergedSource {
             low_water: Timestamp::default(),
         };
         notices.into_iter().for_each(|notice| merged.note(notice));
-        for lane in lanes {
-            merged.begin_lane(lane)?;
+        let mut lanes = lanes.into_iter();
+        loop {
+            let some: Vec<_> = lanes.by_ref().take(LOOKED_AT_ONCE).collect();
+            if some.is_empty() {
+                return Ok(merged);
+            }
+            let wanted = &merged.wanted;
+            let look = |path: Option<PathBuf>| path.map(|path| FileSource::open_in(&path, wanted));
+            let paths = some.iter().map(|lane| lane.next_path().map(Path::to_owned));
+            let looks = side_by_side(paths.collect(), look);
+            for (lane, look) in some.into_iter().zip(looks) {
+                merged.begin_lane(lane, look.transpose())?;
+            }
         }
-        Ok(merged)
     }
 
-    /// Looks into the first file: its interfaces, and when its first frame was.
-    fn begin_lane(&mut self, mut lane: Lane) -> Result<(), StoreError> {
+    /// Begins a lane whose first file was opened for a look: its interfaces, and when its first
+    /// frame was.
+    fn begin_lane(
+        &mut self,
+        mut lane: Lane,
+        mut look: Result<Option<FileSource>, StoreError>,
+    ) -> Result<(), StoreError> {
         lane.wanted = self.wanted.clone();
         let first = loop {
-            match (lane.look(), lane.next_path()) {
+            match (look, lane.next_path()) {
                 (Err(error), Some(path)) if error.is_gone() && lane.is_found() => {
                     self.note(Notice::deleted(path));
                     lane.give_up_next();
+                    let next = lane.next_path().map(|path| FileSource::open_in(path, &self.wanted));
+                    look = next.transpose();
                 }
-                (first, _) => break first?,
+                (look, _) => break look?,
             }
         };
+        let index = self.lanes.len();
+        let mut is_spent = false;
         if let Some(source) = first {
             self.registry.ids(&mut Vec::new(), source.interfaces());
             let first = source.first_stamp();
-            self.merger.advance(self.lanes.len(), first.map_or(0, |stamp| stamp.0));
-            if self.files_looked_at < FILES_LOOKED_AT_MAX || !source.is_regular_file() {
-                self.files_looked_at += 1;
+            self.merger.advance(index, first.map_or(0, |stamp| stamp.0));
+            is_spent = source.is_spent() && lane.is_last_file();
+            if is_spent || self.files_looked_at < FILES_LOOKED_AT_MAX || !source.is_regular_file() {
+                self.files_looked_at += usize::from(!is_spent);
                 lane.keep(source);
             } else {
                 self.closed.bytes_read += source.tally().bytes_read;
             }
         }
         self.lanes.push(lane);
+        if is_spent {
+            // Nothing of it is to be read: it need not be opened once more.
+            self.load(index, None);
+        }
         Ok(())
     }
 
@@ -163,36 +212,59 @@ impl MergedSource {
 
     /// Brings the next frames of `lane` into the merge, or its end. False if that took too long.
     fn load(&mut self, index: usize, deadline: Option<Instant>) -> bool {
-        loop {
+        // The merge hears of what is passed by before frames come, and not of each part.
+        let mut passed = Passed::default();
+        let is_loaded = loop {
             match self.lanes[index].choose() {
                 Next::Open => self.open_next(index),
                 Next::Read => match self.lanes[index].step(deadline) {
-                    Step::Frames(first) if self.offer(index, first) => return true,
-                    // All of it may lie outside the range, for gigabytes.
-                    Step::Frames(_) if deadline.is_some_and(|at| Instant::now() >= at) => {
-                        return false;
-                    }
-                    Step::Frames(_) => {}
-                    Step::Passed(notice) => notice.into_iter().for_each(|one| self.note(one)),
-                    Step::Outside { notice, frames, latest } => {
-                        notice.into_iter().for_each(|one| self.note(one));
-                        self.frames_outside += frames;
-                        self.newest = self.newest.max(latest);
-                        self.merger.pass(index, latest.0);
-                        if deadline.is_some_and(|at| Instant::now() >= at) {
+                    Step::Frames(first) => {
+                        self.merger.pass(index, passed.latest.0);
+                        if self.offer(index, first) {
+                            return true;
+                        }
+                        // All of it may lie outside the range, for gigabytes.
+                        if is_over(deadline) {
                             return false;
                         }
                     }
-                    Step::Late => return false,
-                    Step::Ended(error) => self.close(index, error),
+                    Step::Late => break false,
+                    step => {
+                        self.pass_on(index, step, &mut passed);
+                        if passed.is_long() && is_over(deadline) {
+                            break false;
+                        }
+                    }
                 },
-                Next::End => {
-                    let words = self.lanes[index].final_notice();
-                    words.into_iter().for_each(|notice| self.note(notice));
-                    self.merger.advance(index, u64::MAX);
-                    return true;
-                }
+                Next::End => break true,
             }
+        };
+        match is_loaded {
+            true => self.end_lane(index),
+            false => self.merger.pass(index, passed.latest.0),
+        }
+        is_loaded
+    }
+
+    fn end_lane(&mut self, index: usize) {
+        let words = self.lanes[index].final_notice();
+        words.into_iter().for_each(|notice| self.note(notice));
+        self.merger.advance(index, u64::MAX);
+    }
+
+    /// Notes a step that has brought no frames.
+    fn pass_on(&mut self, index: usize, step: Step, passed: &mut Passed) {
+        match step {
+            Step::Passed(notice) => notice.into_iter().for_each(|one| self.note(one)),
+            Step::Outside { notice, frames, latest } => {
+                notice.into_iter().for_each(|one| self.note(one));
+                self.frames_outside += frames;
+                self.newest = self.newest.max(latest);
+                passed.latest = passed.latest.max(latest);
+                passed.parts += 1;
+            }
+            Step::Ended(error) => self.close(index, error),
+            Step::Frames(_) | Step::Late => {}
         }
     }
 
@@ -222,7 +294,11 @@ impl MergedSource {
     /// Opens the next file of a lane. What cannot be opened is a failure that is reported at the
     /// end; what vanished since it was found (retention deletes) is only noted.
     fn open_next(&mut self, index: usize) {
+        let is_search = self.wanted.pruner.is_some() && self.lanes.len() <= LANES_AHEAD_MAX;
         let lane = &mut self.lanes[index];
+        if is_search {
+            lane.open_ahead();
+        }
         let path = lane.next_path().map(Path::to_owned);
         let opened = match path.clone() {
             Some(path) if self.files_open == FILES_OPEN_MAX => {

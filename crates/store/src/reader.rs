@@ -17,6 +17,7 @@ mod parts;
 mod pcap;
 mod pcapng;
 mod place;
+mod primed;
 mod range;
 mod record;
 mod tally;
@@ -308,29 +309,6 @@ impl FileSource {
         }
     }
 
-    /// Reads ahead to the first frames: what is come to is come to again.
-    fn read_ahead(&mut self) {
-        loop {
-            let progress = self.advance_on(None);
-            if let Ok(Progress::Passed(_, end)) = &progress
-                && end.frames > 0
-            {
-                self.passed_from.get_or_insert(end.stamps.earliest);
-            }
-            let is_on_the_way =
-                matches!(progress, Ok(Progress::RingBlock(_) | Progress::Passed(..)));
-            self.primed.push_back(progress);
-            if !is_on_the_way {
-                return;
-            }
-        }
-    }
-
-    /// True if frames were read ahead and not lent.
-    fn is_primed(&self) -> bool {
-        matches!(self.primed.back(), Some(Ok(Progress::Frames)))
-    }
-
     /// As [`fill`](FileSource::fill), but stops at the beginning of every ring block too, so that
     /// the frames found lie in one.
     pub(crate) fn advance(&mut self, deadline: Option<Instant>) -> Result<Progress, SourceError> {
@@ -535,17 +513,6 @@ impl FileSource {
         self.condition = Condition::Damaged { offset, reason };
         let (path, condition, lent) = (self.path.shown(), &self.condition, self.frames_lent);
         SourceError::Damaged(format!("{path}: {condition}; the {lent} frames before it were read"))
-    }
-
-    /// No frame of a lane that begins here has an order key below this, if the file was read ahead:
-    /// the stamp of its first frame, or the earliest of the ring block that holds it and was passed
-    /// by.
-    pub(crate) fn first_stamp(&self) -> Option<Timestamp> {
-        if self.passed_from.is_some() {
-            return self.passed_from;
-        }
-        let first = self.is_primed().then(|| self.batch_from(0))?;
-        first.get(0).map(|frame| frame.meta.timestamp)
     }
 
     /// The frames from `index` on that the last fill found; there must be one.

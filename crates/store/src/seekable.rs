@@ -5,6 +5,7 @@
 mod write;
 
 pub(crate) use self::write::SeekableWriter;
+use crate::pcapng::SECTION_HEADER;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -191,6 +192,12 @@ fn read_table(file: &File) -> io::Result<Option<(Vec<End>, u64)>> {
     let file_bytes = file.metadata()?.len();
     let mut footer = [0; FOOTER_BYTES];
     let Some(footer_at) = file_bytes.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
+    // The beginning is read in any case; the end of each file is a turn of the disk more.
+    let mut first = [0; 4];
+    file.read_exact_at(&mut first, 0)?;
+    if word(&first, 0) == SECTION_HEADER {
+        return Ok(None);
+    }
     file.read_exact_at(&mut footer, footer_at)?;
     let (frames, descriptor) = (word(&footer, 0), footer[4]);
     if word(&footer, 5) != SEEKABLE_MAGIC || descriptor & RESERVED != 0 || frames > FRAMES_MAX {

@@ -50,6 +50,7 @@ const FOLDERS: &[&str] = &[
     "crates/logs/",
     "crates/meter/",
     "crates/netdev/",
+    "crates/pcap/",
     "crates/print/",
     "crates/proto/",
     "crates/record/",

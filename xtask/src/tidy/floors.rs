@@ -39,6 +39,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-route", 4),
     ("ringside-balancer", 4),
     ("ringside-client-c", 4),
+    ("ringside-pcap", 4),
     ("ringside-lab", 5),
     ("ringside-control", 6),
     ("ringside-print", 6),

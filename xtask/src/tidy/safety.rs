@@ -11,7 +11,7 @@ const SYS: &str = "sys";
 /// Crates whose interface is C: who calls them hands over pointers, so that no safe function can
 /// have their signatures. Such a crate is a shell of a safe one, which does the work: a new one is
 /// named here, in docs/STYLE.md and in docs/ARCHITECTURE.md.
-const FFI_CRATES: &[&str] = &["client-c"];
+const FFI_CRATES: &[&str] = &["client-c", "pcap"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 

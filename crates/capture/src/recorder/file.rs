@@ -14,8 +14,8 @@
 //!   each at once. Before a part of one is written, and at the end, the room is cut away.
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
-use super::feed::Feed;
 use super::folder::lock;
+use ringside_ring::BlockFeed;
 use ringside_store::dir::Entry;
 use ringside_store::pcapng::RINGSIDE_PADDING;
 use ringside_store::recording::{END_BYTES, SeriesFile, Storage};
@@ -42,7 +42,7 @@ pub(super) struct OpenFile<F = File> {
     /// What the housekeeper did.
     pub(super) kept: Mutex<Kept>,
     /// Where its writer tells the index thread what is complete.
-    pub(super) feed: Feed,
+    pub(super) feed: BlockFeed,
     /// Number of the ring block that is the first here.
     first_block: AtomicU64,
     /// Complete ring blocks.
@@ -201,7 +201,7 @@ impl<F: Storage> LaneFile<F> {
             // The page cache gets room when it is written back, tmpfs with each page; reserved
             // ahead it would be looked for twice.
             kept: Mutex::new(Kept { reserves_no_more: !direct, ..Kept::default() }),
-            feed: Feed::default(),
+            feed: BlockFeed::default(),
             first_block: AtomicU64::new(NO_BLOCK),
             complete: AtomicU64::new(0),
             end: AtomicU64::new(start),

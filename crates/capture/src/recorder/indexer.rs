@@ -6,21 +6,20 @@
 //! has no index yet: that is counted, and left to `ringside index` ([`Growing`] is of what came
 //! before). The thread runs only where nothing else wants to.
 
-use super::feed::BlockRun;
 use super::file::OpenFile;
 use super::{Recording, Shared};
 use crate::start::{RunError, spawn};
 use ringside_core::Shown;
 use ringside_index::Growing;
-use ringside_ring::RingView;
+use ringside_ring::{RingView, ToldRun};
 use ringside_sys::thread::{allowed_cpus, pin_to_cpus, yield_to_all};
 use serde::Serialize;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{Thread, park_timeout};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+use std::thread::{Thread, park_timeout, sleep};
 use std::time::{Duration, Instant};
 
 /// Files whose indexes are made at the same time: each holds some MiB and three descriptors.
@@ -35,6 +34,11 @@ const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_BYTES_PER_SECOND: u64 = 4 << 20;
 /// Longest sleep; what there is to do wakes the thread before.
 const PAUSE: Duration = Duration::from_secs(10);
+/// How long the end of a run waits for the ring block at which the thread is, which takes
+/// milliseconds: where others take all CPUs the thread may not get its turn.
+pub(super) const TURN_MAX: Duration = Duration::from_secs(5);
+/// How often it looks meanwhile.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// What was made of indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,8 +57,11 @@ pub(super) struct Indexing {
     /// Files that are with the index thread.
     held: AtomicUsize,
     held_max: usize,
-    /// Files that it did not take.
-    refused: AtomicU64,
+    /// Files that it has left, or did not take.
+    left: AtomicU64,
+    /// Files that have the index of all of them, and the bytes of these.
+    made: AtomicU64,
+    made_bytes: AtomicU64,
     thread: OnceLock<Thread>,
     closing: AtomicBool,
 }
@@ -68,7 +75,7 @@ impl Indexing {
             return;
         }
         self.held.fetch_sub(1, Ordering::AcqRel);
-        self.refused.fetch_add(1, Ordering::AcqRel);
+        self.left.fetch_add(1, Ordering::AcqRel);
         file.feed.leave();
     }
 
@@ -80,12 +87,20 @@ impl Indexing {
     fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
+
+    fn summary(&self) -> IndexSummary {
+        IndexSummary {
+            files: self.made.load(Ordering::Acquire),
+            left: self.left.load(Ordering::Acquire),
+            bytes: self.made_bytes.load(Ordering::Acquire),
+        }
+    }
 }
 
 /// The index thread, from outside.
 pub(super) struct IndexThread {
     indexing: Arc<Indexing>,
-    work: Arc<Mutex<Option<Indexer>>>,
+    pub(super) work: Arc<Mutex<Option<Indexer>>>,
 }
 
 impl IndexThread {
@@ -102,12 +117,27 @@ impl IndexThread {
     }
 
     /// Makes what is left, when all files are finished: here, because the thread may have to wait
-    /// for its turn. The ring stands still by then. None if the thread died.
-    pub(super) fn finish(self) -> Option<IndexSummary> {
+    /// for its turn. The ring stands still by then. If the thread does not come to its turn within
+    /// `turn_max` either, the files that it has are left. None if it died.
+    pub(super) fn finish(self, turn_max: Duration) -> Option<IndexSummary> {
         self.indexing.closing.store(true, Ordering::Release);
-        let indexer = self.work.lock().ok()?.take();
         self.indexing.wake();
-        indexer.map(Indexer::finish)
+        let deadline = Instant::now() + turn_max;
+        loop {
+            match self.work.try_lock() {
+                Ok(mut work) => {
+                    work.take()?.finish();
+                    return Some(self.indexing.summary());
+                }
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK),
+                Err(TryLockError::WouldBlock) => {
+                    let mut summary = self.indexing.summary();
+                    summary.left += self.indexing.held.load(Ordering::Acquire) as u64;
+                    return Some(summary);
+                }
+            }
+        }
     }
 }
 
@@ -139,7 +169,6 @@ pub(super) struct Indexer {
     block: Vec<u8>,
     /// CPUs that no worker is pinned to; empty leaves the thread to the scheduler.
     cpus: Vec<usize>,
-    summary: IndexSummary,
     /// The thread waits for it.
     #[cfg(test)]
     pub(super) gate: Option<Receiver<()>>,
@@ -150,7 +179,7 @@ struct Job {
     file: Arc<OpenFile>,
     growing: Growing,
     /// Ring blocks that are to be added next.
-    run: Option<BlockRun>,
+    run: Option<ToldRun>,
     /// Ring blocks that were added, and how many there were when the index was written last.
     added: u64,
     written: u64,
@@ -180,7 +209,9 @@ impl Indexer {
             begun: sender,
             held: AtomicUsize::new(0),
             held_max: files_max(&shared),
-            refused: AtomicU64::new(0),
+            left: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            made_bytes: AtomicU64::new(0),
             thread: OnceLock::new(),
             closing: AtomicBool::new(false),
         });
@@ -192,7 +223,6 @@ impl Indexer {
             jobs: Vec::new(),
             block: Vec::new(),
             cpus,
-            summary: IndexSummary::default(),
             #[cfg(test)]
             gate: None,
         }
@@ -211,13 +241,11 @@ impl Indexer {
         }
     }
 
-    fn finish(mut self) -> IndexSummary {
+    fn finish(mut self) {
         while self.pass() {}
         for job in std::mem::take(&mut self.jobs) {
             self.leave(job);
         }
-        self.summary.left += self.indexing.refused.load(Ordering::Acquire);
-        self.summary
     }
 
     /// Adds a ring block to each index that has one to add. False if that is none.
@@ -231,8 +259,8 @@ impl Indexer {
                 Course::Progress => progress = true,
                 Course::Waits => {}
                 Course::Done => {
-                    self.summary.files += 1;
-                    self.summary.bytes += job.growing.bytes();
+                    self.indexing.made.fetch_add(1, Ordering::AcqRel);
+                    self.indexing.made_bytes.fetch_add(job.growing.bytes(), Ordering::AcqRel);
                     self.indexing.held.fetch_sub(1, Ordering::AcqRel);
                     continue;
                 }
@@ -266,7 +294,7 @@ impl Indexer {
             return Course::Left;
         }
         let (sequence, blocks) = (run.sequence + 1, run.blocks - 1);
-        job.run = (blocks > 0).then_some(BlockRun { sequence, blocks });
+        job.run = (blocks > 0).then_some(ToldRun { sequence, blocks });
         match job.refresh() {
             Course::Waits => Course::Progress,
             other => other,
@@ -278,7 +306,7 @@ impl Indexer {
         job.file.feed.leave();
         self.indexing.held.fetch_sub(1, Ordering::AcqRel);
         if job.file.series.entry().is(job.file.series.file()) {
-            self.summary.left += 1;
+            self.indexing.left.fetch_add(1, Ordering::AcqRel);
             if job.added > job.written {
                 // Best effort: it is of use for what it covers.
                 let _ = job.write(false);

@@ -444,6 +444,24 @@ fn an_index_thread_that_is_too_slow_loses_no_frame_and_is_counted() {
 }
 
 #[test]
+fn the_end_of_a_run_does_not_wait_for_an_index_thread_that_gets_no_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let Setting { recorder, control, ring, .. } =
+        prepare(vec![dir.path().to_owned()], Rotation::default());
+    let mut packer = Packer::new(ring.writer(0).unwrap(), InterfaceId(0), 0, BLOCK_BYTES);
+    let mut threads = recorder.start().unwrap();
+    let indexer = threads.indexer.take().unwrap();
+    put(&mut packer, 100);
+    let work = indexer.work.clone();
+    let turn = work.lock().unwrap();
+    packer.finish(&Reading::default());
+    assert_eq!(threads.finish(&control).files.count, 1);
+    let left = indexer.finish(std::time::Duration::ZERO);
+    assert_eq!(left, Some(IndexSummary { files: 0, left: 1, bytes: 0 }));
+    drop(turn);
+}
+
+#[test]
 fn every_file_of_a_recorder_that_is_fast_enough_has_its_index() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     // Files of two blocks; all frames fit into the ring, so that no thread can be too slow.

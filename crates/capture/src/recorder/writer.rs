@@ -6,7 +6,6 @@
 //! directories the lane's next blocks go to whichever writer is free.
 
 use super::buffer::{PAGE_BYTES, PageBuffer};
-use super::feed::BlockRun;
 use super::file::{LaneFile, Part, Spare, short_bytes};
 use super::folder::{Folder, remove_unused};
 use super::lane::{Asker, Rest, Taken};
@@ -14,7 +13,7 @@ use super::queue::Queue;
 use super::{QueueSetup, Shared};
 use crate::output::FileList;
 use ringside_core::{Cause, Shown};
-use ringside_ring::Claim;
+use ringside_ring::{Claim, ToldRun};
 use ringside_store::{StoreError, block};
 use ringside_sys::bell::Bell;
 use ringside_sys::uring::{Completion, WRITES_MAX};
@@ -24,8 +23,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Longest time that a published frame waits for its block to be full before it is written. With
-/// `POLL`, a full second is never reached.
-const WRITE_INTERVAL: Duration = Duration::from_millis(850);
+/// `POLL`, what a worker holds back and the time that `find` takes, it is found within a second.
+const WRITE_INTERVAL: Duration = Duration::from_millis(600);
 /// How often a writer looks for published bytes when no thread wakes it.
 const POLL: Duration = Duration::from_millis(100);
 /// How long the end of writes is waited for while the kernel refuses to tell it: longer than a lack
@@ -361,7 +360,7 @@ impl Writer {
             Ok(()) => {
                 file.wrote(claim.blocks());
                 let (sequence, blocks) = (claim.first_sequence(), claim.blocks() as u64);
-                file.shared.feed.tell(BlockRun { sequence, blocks });
+                file.shared.feed.tell(ToldRun { sequence, blocks });
                 self.folder.wake_indexer();
                 Ok(())
             }

@@ -8,7 +8,7 @@ use ringside_report::find::{self as report, Answer, End};
 use ringside_report::read::{held, so_far};
 use ringside_session::Finder;
 use ringside_session::dedup::Deduplicator;
-use ringside_session::filters::FrameFilter;
+use ringside_session::filters::{FrameFilter, Programs};
 use ringside_session::stored_copy::{CopyLimits, Counter, Output, copy};
 use ringside_store::{Query, StoredSource};
 use ringside_terminal::signals::{StopSignal, Wanted};
@@ -67,10 +67,11 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
     // Before a pipe is opened, which waits for its first bytes: the question would end the process.
     let statistics = Wanted::statistics()?;
     let asked = args.stored.range.resolve_by(&inputs, Some(Arc::new(Finder::new(""))))?;
-    let finder = Arc::new(Finder::new(&expression));
+    let programs = Programs::new(&expression);
+    let finder = Arc::new(Finder::of(programs.clone()));
     let query = Query { inputs: inputs.clone(), range: asked.range };
     let mut source = query.open_pruned(finder.clone())?;
-    let mut filter = FrameFilter::new(expression, words::say_note);
+    let mut filter = FrameFilter::of(programs, words::say_note);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;

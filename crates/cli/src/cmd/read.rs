@@ -54,7 +54,7 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let statistics = Wanted::statistics()?;
     let asked = args.stored.range.resolve(&inputs)?;
     let mut source = Query { inputs: inputs.clone(), range: asked.range }.open()?;
-    let mut filter = FrameFilter::new(filter, words::say_note);
+    let mut filter = FrameFilter::new(&filter, words::say_note);
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;

@@ -37,6 +37,7 @@ mod others;
 mod outputs;
 mod placement;
 mod pre_filter;
+mod preload;
 mod printing;
 mod read_range;
 mod read_stream;

@@ -91,7 +91,7 @@ fn a_segment_gives_back_its_parts_and_in_which_each_key_is() {
     let head = Head::read(&coded.head, end, coded.groups.len() as u64).unwrap();
     let entries = all.iter().map(|(part, _)| {
         let dropped = ByCause::from([(Cause::KernelRingFull, part.frames / 100)]);
-        Entry { part: *part, is_anything: part.frames % 7 == 3, dropped }
+        Entry { part: *part, is_anything: part.frames % 7 == 3, dropped: dropped.into() }
     });
     assert_eq!(head.entries, entries.collect::<Vec<_>>());
     assert!(head.groups.len() > 10, "{} groups", head.groups.len());

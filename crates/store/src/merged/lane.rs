@@ -8,10 +8,14 @@ use crate::StoreError;
 use crate::block::{BlockEnd, BlockHeader};
 use crate::reader::{Condition, FileSource, Notice, Progress, Wanted};
 use crate::recording::Series;
+use crate::side_by_side::side_by_side;
 use ringside_core::{InterfaceId, LaneId, SourceError, Timestamp};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Files of a lane that are opened at once, each with a buffer and a descriptor.
+pub(super) const OPENED_AHEAD: usize = 8;
 
 /// Gaps of a lane that are reported one by one. An input of one directory of two has a gap with
 /// each ring block.
@@ -31,6 +35,15 @@ enum Input {
     Path(PathBuf),
     /// Already open: it was looked at, and perhaps can be opened only once (a pipe).
     Open(Box<FileSource>),
+}
+
+impl Input {
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Input::Path(path) => Some(path),
+            Input::Open(_) => None,
+        }
+    }
 }
 
 /// A file that has begun.
@@ -117,18 +130,14 @@ impl Lane {
         Lane { number, pending, open, current: 0, reached, last_stamp, wanted }
     }
 
-    /// The first file of a lane that has not begun, opened for a look: it is read ahead to its
-    /// first frames.
-    pub(super) fn look(&self) -> Result<Option<FileSource>, StoreError> {
-        match self.pending.front().map(|pending| &pending.input) {
-            Some(Input::Path(path)) => FileSource::open_in(path, &self.wanted).map(Some),
-            _ => Ok(None),
-        }
-    }
-
     /// True if its files were found in a directory, not named by the user.
     pub(super) fn is_found(&self) -> bool {
         self.number.is_some()
+    }
+
+    /// True if nothing follows its next file.
+    pub(super) fn is_last_file(&self) -> bool {
+        self.pending.len() == 1 && self.open.is_empty()
     }
 
     /// Keeps the source that was opened for a look.
@@ -140,10 +149,7 @@ impl Lane {
 
     /// Where the next file to be opened lies, if that is known.
     pub(super) fn next_path(&self) -> Option<&Path> {
-        match &self.pending.front()?.input {
-            Input::Path(path) => Some(path),
-            Input::Open(_) => None,
-        }
+        self.pending.front()?.input.path()
     }
 
     /// Finds what comes next.
@@ -163,6 +169,20 @@ impl Lane {
     /// What is still to be reported when the lane is at its end.
     pub(super) fn final_notice(&mut self) -> Option<Notice> {
         self.reached.more.take()
+    }
+
+    /// Opens the next files at once, if there are several: of each little is to be read.
+    pub(super) fn open_ahead(&mut self) {
+        let next = self.pending.iter_mut().take(OPENED_AHEAD);
+        let next: Vec<_> = next.take_while(|file| file.input.path().is_some()).collect();
+        let wanted = &self.wanted;
+        side_by_side(next, |file| {
+            let opened = file.input.path().map(|path| FileSource::open_unread(path, wanted));
+            // What cannot be opened now is said when it is come to.
+            if let Some(Ok(source)) = opened {
+                file.input = Input::Open(Box::new(source));
+            }
+        });
     }
 
     /// Opens the next file.

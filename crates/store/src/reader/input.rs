@@ -18,6 +18,10 @@ const BUFFER_BYTES: usize = 512 << 10;
 /// time, up to the buffer. The header of a file of a recording is a page.
 const STEP_BYTES_MIN: usize = 4 << 10;
 
+/// Bytes of the buffer of a file of which perhaps no more than its header is read: thousands of
+/// such files are opened for a search. It gets the others once more is read.
+const SPARING_BUFFER_BYTES: usize = 4 * STEP_BYTES_MIN;
+
 /// A window that moves over the input. It grows beyond [`BUFFER_BYTES`] only for a record that is
 /// longer, and its caller bounds records.
 pub(super) struct Input {
@@ -61,9 +65,12 @@ pub(super) enum Arrived {
 
 impl Input {
     pub(super) fn new(reader: Box<dyn Read + Send>) -> Input {
-        let buffer = vec![0; BUFFER_BYTES];
+        Input::over(Reader::Plain(reader), vec![0; BUFFER_BYTES])
+    }
+
+    fn over(reader: Reader, buffer: Vec<u8>) -> Input {
         Input {
-            reader: Reader::Plain(reader),
+            reader,
             polled: None,
             is_starved: false,
             buffer,
@@ -81,9 +88,12 @@ impl Input {
     /// As [`new`](Input::new), of a regular file, which is read in small steps first if little of
     /// it may be wanted.
     pub(super) fn of_file(file: File, is_sparing: bool) -> Input {
-        let step_bytes = if is_sparing { STEP_BYTES_MIN } else { BUFFER_BYTES };
-        let (reader, nothing) = (Reader::File(file), Box::new(std::io::empty()));
-        Input { reader, step_bytes, ..Input::new(nothing) }
+        let (step_bytes, buffer_bytes) = match is_sparing {
+            true => (STEP_BYTES_MIN, SPARING_BUFFER_BYTES),
+            false => (BUFFER_BYTES, BUFFER_BYTES),
+        };
+        let (reader, buffer) = (Reader::File(file), vec![0; buffer_bytes]);
+        Input { step_bytes, ..Input::over(reader, buffer) }
     }
 
     /// As [`new`](Input::new), of a pipe, a socket or a terminal, for whose bytes
@@ -259,6 +269,9 @@ impl Input {
                 self.buffer.truncate(BUFFER_BYTES);
                 self.buffer.shrink_to_fit();
             }
+        }
+        if self.buffer.len() < BUFFER_BYTES && self.step_bytes.max(bytes) > self.buffer.len() {
+            self.buffer.resize(BUFFER_BYTES, 0);
         }
         if self.start + bytes > self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);

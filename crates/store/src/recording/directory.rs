@@ -5,6 +5,7 @@ use crate::StoreError;
 use crate::block::{BLOCK_HEADER_BYTES, block_header};
 use crate::reader::Notice;
 use crate::seekable::{SeekableFile, packed_path, unpacked_name};
+use crate::side_by_side::side_by_side;
 use ringside_core::{LaneId, Shown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -52,8 +53,9 @@ pub fn series_of(directories: &[PathBuf]) -> Result<(Vec<Series>, Vec<Notice>), 
     let (mut notices, mut empty, mut refused) = (Vec::new(), Vec::new(), None);
     for directory in directories {
         let mut found = false;
-        for path in pcapng_files(directory)? {
-            match look_at(&path) {
+        let looked_at = |path: PathBuf| (look_at(&path), path);
+        for (file, path) in side_by_side(pcapng_files(directory)?, looked_at) {
+            match file {
                 Ok(Some((run, lane, file))) => {
                     series.entry((run, lane)).or_default().push(file);
                     found = true;

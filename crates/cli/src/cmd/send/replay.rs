@@ -91,7 +91,7 @@ enum CutArg {
 /// Runs the mode.
 pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitCode> {
     let job = job(target, &args)?;
-    let mut filter = FrameFilter::new(args.filter.join(" "), words::say_note);
+    let mut filter = FrameFilter::new(&args.filter.join(" "), words::say_note);
     // A wrong filter is refused before anything is opened.
     filter.prepare(LinkType::ETHERNET)?;
     target.enter()?;

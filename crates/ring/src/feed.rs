@@ -1,24 +1,26 @@
-//! What a file's writer tells the index thread: which ring blocks are complete.
+//! A feed: what one thread tells one other of blocks that are complete, and never waits for it.
 //!
-//! Words of memory, of which each side changes its own, and no lock: the index thread runs only
-//! where nothing else wants to, and must not hold a writer up while it waits for its turn.
+//! Words of memory, of which each side changes its own, and no lock: a listener that runs only
+//! where nothing else wants to must not hold the other side up while it waits for its turn.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use ringside_sys::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// Runs of ring blocks that are queued and not taken yet: one for each write, so that more than
-/// this are more than a ring holds, and gone from it.
-const RUNS_MAX: usize = 1024;
+/// Runs that are queued and not taken yet. A recorder tells one for each write, so that more than
+/// this are more than its ring holds, and gone from it. The model checker has no time for more
+/// than come round.
+const RUNS_MAX: usize = if cfg!(loom) { 2 } else { 1024 };
 
-/// Ring blocks that lie one behind the other in the ring and in the file.
+/// Blocks that lie one behind the other in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlockRun {
-    /// Number of the first in its lane of the ring.
-    pub(super) sequence: u64,
-    pub(super) blocks: u64,
+pub struct ToldRun {
+    /// Number of the first in its lane.
+    pub sequence: u64,
+    /// How many.
+    pub blocks: u64,
 }
 
-/// Of one file, from its one writer to the one index thread.
-pub(super) struct Feed {
+/// From the one thread that tells to the one that takes.
+pub struct BlockFeed {
     runs: Box<[[AtomicU64; 2]]>,
     queued: AtomicU64,
     taken: AtomicU64,
@@ -26,20 +28,21 @@ pub(super) struct Feed {
     left: AtomicBool,
 }
 
-impl Default for Feed {
-    fn default() -> Feed {
+impl Default for BlockFeed {
+    fn default() -> BlockFeed {
         let runs = (0..RUNS_MAX).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect();
         let [queued, taken] = [AtomicU64::new(0), AtomicU64::new(0)];
         let [finished, left] = [AtomicBool::new(false), AtomicBool::new(false)];
-        Feed { runs, queued, taken, finished, left }
+        BlockFeed { runs, queued, taken, finished, left }
     }
 }
 
-impl Feed {
-    /// These ring blocks, which follow those before them in the file, are complete. If too much
-    /// is queued, the index is left.
-    pub(super) fn tell(&self, run: BlockRun) {
+impl BlockFeed {
+    /// These blocks are complete, which follow those before them. If too much is queued, the feed
+    /// is left.
+    pub fn tell(&self, run: ToldRun) {
         let queued = self.queued.load(Ordering::Relaxed);
+        // Acquire: what was taken was read before it is written over.
         if queued - self.taken.load(Ordering::Acquire) >= RUNS_MAX as u64 {
             return self.leave();
         }
@@ -51,47 +54,48 @@ impl Feed {
     }
 
     /// The next run.
-    pub(super) fn take(&self) -> Option<BlockRun> {
+    pub fn take(&self) -> Option<ToldRun> {
         let taken = self.taken.load(Ordering::Relaxed);
         if self.queued.load(Ordering::Acquire) == taken {
             return None;
         }
         let [sequence, blocks] = &self.runs[taken as usize % RUNS_MAX];
         let (sequence, blocks) = (sequence.load(Ordering::Relaxed), blocks.load(Ordering::Relaxed));
-        // Release: the loads come before the writer's next stores.
+        // Release: the loads come before the other side's next stores.
         self.taken.store(taken + 1, Ordering::Release);
-        Some(BlockRun { sequence, blocks })
+        Some(ToldRun { sequence, blocks })
     }
 
-    /// The file is whole: no more runs come.
-    pub(super) fn finish(&self) {
+    /// No more runs come.
+    pub fn finish(&self) {
         self.finished.store(true, Ordering::Release);
     }
 
     /// True if what is queued now is all.
-    pub(super) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)
     }
 
-    /// The index of the file is left to others.
-    pub(super) fn leave(&self) {
+    /// One side gives it up: what is put in from now on may be lost.
+    pub fn leave(&self) {
         self.left.store(true, Ordering::Release);
     }
 
-    /// True if the index is left to others.
-    pub(super) fn is_left(&self) -> bool {
+    /// True if one side gave it up.
+    pub fn is_left(&self) -> bool {
         self.left.load(Ordering::Acquire)
     }
 }
 
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_taken_in_order_and_too_many_leave_the_index() {
-        let feed = Feed::default();
-        let run = |sequence| BlockRun { sequence, blocks: sequence % 3 };
+    fn runs_are_taken_in_order_and_too_many_leave_the_feed() {
+        let feed = BlockFeed::default();
+        let run = |sequence| ToldRun { sequence, blocks: sequence % 3 };
         let mut taken = 0;
         for sequence in 0..3 * RUNS_MAX as u64 {
             feed.tell(run(sequence));
