@@ -8,6 +8,7 @@
 mod adaptive;
 mod digests;
 mod flows;
+mod marks;
 mod mirrors;
 mod pieces;
 mod pre_filters;
@@ -19,6 +20,7 @@ pub use adaptive::{AdaptiveBounds, CAP_BYTES_MIN};
 pub use digests::{DigestCounts, DigestMiss, DigestOutput, DigestSums};
 pub(crate) use digests::{DigestQueue, DigestWriter, Patience};
 pub use flows::FlowCutoff;
+pub use marks::{PinMark, PinMarks};
 pub use mirrors::{MirrorCounts, MirrorError, MirrorFailure, Mirrors, NoMirror};
 pub use pre_filters::{InterfacePreFilter, PreFilterRequest, PreFilterStatus};
 pub use rules::{ChangeError, Rules, RulesBuilder, RulesError, RulesReport, SideEffects, passes};
@@ -28,9 +30,10 @@ use crate::packer::{Offered, Pieced};
 use adaptive::AdaptiveCap;
 use digests::{DigestReader, Digester};
 use flows::Flows;
+use marks::Marker;
 use mirrors::MirrorSender;
 use pieces::Lists;
-use ringside_core::{Batch, FrameSlot, LinkType, SourceInterface};
+use ringside_core::{Batch, FrameSlot, LaneId, LinkType, SourceInterface};
 use ringside_filter::Prepared;
 use ringside_inspect::DissectedFrame;
 use ringside_ring::CaptureRing;
@@ -67,6 +70,7 @@ pub struct Selection {
     /// Its rules were put to work.
     options: SelectionOptions,
     digests: DigestReader,
+    marks: PinMarks,
 }
 
 impl Selection {
@@ -94,12 +98,24 @@ impl Selection {
             rules.with_mirrors(mirrors).with_digests(digest_reader).build(links)
         };
         let rules = options.rules.take().map(work).transpose()?;
-        Ok(Selection { interfaces: named, lists, rules, options, digests })
+        Ok(Selection {
+            interfaces: named,
+            lists,
+            rules,
+            options,
+            digests,
+            marks: PinMarks::default(),
+        })
     }
 
     /// The rules, which may be changed while the run goes on.
     pub fn rules(&self) -> Option<&Rules> {
         self.rules.as_ref()
+    }
+
+    /// When frames came that rules pin.
+    pub fn marks(&self) -> &PinMarks {
+        &self.marks
     }
 
     /// True if frames may be recorded as pieces, which a pcap file cannot say.
@@ -157,6 +173,7 @@ impl Selection {
             rules: self.rules.as_ref().map(|rules| rules.judge(links, follows)).transpose()?,
             mirrors: self.options.mirrors.as_ref().map(Mirrors::sender),
             digester: digests.map(Digester::new),
+            marker: ring.map(|(_, lane)| Marker::new(LaneId(lane as u16), self.marks.clone())),
             flows: self.options.flow_cutoff.map(Flows::new),
             binary_cap: self.options.binary_cap,
             adaptive: self
@@ -198,6 +215,7 @@ pub(crate) struct Selector {
     rules: Option<RuleJudge>,
     mirrors: Option<MirrorSender>,
     digester: Option<Digester>,
+    marker: Option<Marker>,
     flows: Option<Flows>,
     binary_cap: Option<u32>,
     adaptive: Option<AdaptiveCap>,
@@ -242,6 +260,11 @@ impl Selector {
                     if let (Some(rule), Some(digester)) = (ruled.digest, &mut self.digester) {
                         digester.add(rule, &dissected, meta);
                     }
+                    if let (Some(rule), Ruling::Take, Some(marker)) =
+                        (ruled.pin, ruled.ruling, &mut self.marker)
+                    {
+                        marker.add(rule, meta.timestamp);
+                    }
                     ruled.ruling
                 }
                 None => Ruling::Take,
@@ -262,6 +285,7 @@ impl Selector {
         }
         self.mirrors.iter_mut().for_each(|mirrors| mirrors.send(batch));
         self.digester.iter_mut().for_each(|digester| digester.end_batch(batch));
+        self.marker.iter_mut().for_each(Marker::end_batch);
         turned_away
     }
 

@@ -187,6 +187,9 @@ fn of_refused(refused: &Refused) -> String {
         Refused::PassInDriver { .. } => {
             ": write `default drop` and no `pass`, or use --backend af-packet"
         }
+        Refused::PinWithoutRecording { .. } => {
+            ": record to a directory (-w DIR), or leave `pin` out of the rules"
+        }
         Refused::PiecesInPcap => {
             ": write pcapng (-w FILE.pcapng or --format pcapng), or use `cap` in the rules"
         }

@@ -144,6 +144,11 @@ pub(crate) fn check_output(
     output: &Output,
     has_trigger: bool,
 ) -> Result<(), Refused> {
+    if let Some(rule) = selection.rules().and_then(Rules::pins)
+        && !matches!(output, Output::Directory { .. })
+    {
+        return Err(Refused::PinWithoutRecording { rule });
+    }
     if !selection.keeps_pieces() {
         return Ok(());
     }

@@ -37,6 +37,7 @@ pub mod driver_rules;
 pub mod filters;
 mod find;
 mod keep;
+mod marking;
 mod metering;
 mod note;
 mod open;

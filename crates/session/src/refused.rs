@@ -135,6 +135,12 @@ pub enum Refused {
     /// A format that has no place for pieces of frames.
     #[error("pcap cannot say which bytes of a frame `keep` has kept")]
     PiecesInPcap,
+    /// There are no files that retention would delete.
+    #[error("rule {} pins files of a recording, and there is none", rule.0)]
+    PinWithoutRecording {
+        /// The first such rule.
+        rule: RuleId,
+    },
     /// A trigger looks at what is kept.
     #[error("a trigger looks at frames as they are kept, and `keep` moves their bytes")]
     PiecesBehindTrigger,

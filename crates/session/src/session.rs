@@ -4,10 +4,12 @@ use crate::attach::AttachOptions;
 use crate::capture::{CaptureOptions, Extras};
 use crate::driver_rules::RulesAhead;
 use crate::keep;
+use crate::marking::Marking;
 use crate::note::{Note, Notes};
 use crate::open::Opened;
 use crate::output::OutputOptions;
 use crate::rates::Meter;
+use anyhow::Context;
 use ringside_capture::config::{Ahead, BLOCKS_PER_LANE_MIN, Output, Print, RunConfig};
 use ringside_capture::keep::Selection;
 use ringside_capture::run::{Prepared, Run, RunReport};
@@ -104,6 +106,7 @@ pub struct Session<'l> {
     board: Board,
     control: Option<ControlSocket>,
     ahead: Option<RulesAhead>,
+    marking: Option<Marking>,
     duration: Option<Duration>,
     interval: Option<Duration>,
     clients: Remaining,
@@ -263,6 +266,7 @@ impl<'l> Session<'l> {
         drop(self.control);
         self.link.inspect(|link| link.received());
         let mut report = self.run.finish();
+        self.marking.into_iter().for_each(Marking::finish);
         if let (Some(ahead), Some(rules)) = (&self.ahead, &mut report.rules) {
             ahead.add_counts(rules);
         }
@@ -291,6 +295,7 @@ impl<'l> Start<'l, '_> {
         privileges::raise_locked_memory();
         let made = become_another(&options.privileges, link, &config.output, &files)?;
         let leaving = Leaving::new(&opened.lanes, std::mem::take(&mut opened.kernel), &config);
+        let marks = config.selection.as_ref().map(|selection| selection.marks().clone());
         let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
         // The rings lie where they should; what comes from now on lies where it is used.
         drop(opened.placed.memory);
@@ -308,13 +313,18 @@ impl<'l> Start<'l, '_> {
             link.started(others_files)?;
         }
         made.into_iter().for_each(UsersDirectories::keep);
+        let recording = prepared.recording().map(|recording| recording.run.to_owned());
         let run = prepared.start()?;
+        let marking = marks.zip(recording).map(|(marks, name)| {
+            Marking::start(marks, &name, directories).context("starting a thread that pins files")
+        });
         notes(Note::Listening { description: opened.description });
         Ok(Session {
             run,
             board,
             control,
             ahead: None,
+            marking: marking.transpose()?,
             duration: options.duration,
             interval: options.output.interval(),
             clients: Remaining::default(),

@@ -26,7 +26,7 @@ pub use disk::remove_directory_lock;
 pub(crate) use folder::name_of_spare;
 pub use folder::spare_name;
 pub use packing::{Packed, PackedState, PackingJob, PackingOrder};
-pub use pinning::{Pinned, add_pin, pinned_sizes, remove_pins};
+pub use pinning::{Pinned, add_pin, extend_pin, pinned_sizes, remove_pins};
 pub use pins::{NOTE_BYTES_MAX, Pin, PinnedFile, Pins};
 pub use sizes::{FILES_PER_LANE, Shape, file_interval};
 

@@ -50,6 +50,9 @@ pub enum NotHere {
     /// Records of frames are handed over.
     #[error("it hands over records of frames (digest)")]
     Digest,
+    /// Files of the recording are kept.
+    #[error("it keeps files of the recording (pin)")]
+    Pin,
     /// Frames go to a queue: the driver has chosen one before.
     #[error("it sends frames to a queue (redirect queue)")]
     Queue,

@@ -32,8 +32,8 @@ pub(crate) fn tables<'r>(
 
 /// What a rule's verdict is, if it has nothing else to say and no other rule is asked behind it.
 fn verdict_of(actions: &Actions) -> Option<Verdict> {
-    let Actions { verdict, redirect, mirror, trim, sample, count: _, digest, next } = actions;
-    let does_more = redirect.is_some() || mirror.is_some() || trim.is_some() || *digest;
+    let Actions { verdict, redirect, mirror, trim, sample, count: _, digest, pin, next } = actions;
+    let does_more = redirect.is_some() || mirror.is_some() || trim.is_some() || *digest || *pin;
     verdict.filter(|_| !does_more && sample.is_none() && *next == Next::Stop)
 }
 

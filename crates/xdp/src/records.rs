@@ -226,13 +226,15 @@ impl SetNumbers for Records {
 
 /// Why a driver cannot do what a rule says, if it cannot.
 pub(crate) fn may_do(actions: &Actions, mode: Mode) -> Result<(), NotHere> {
-    let Actions { redirect, mirror, trim, sample, digest, .. } = actions;
+    let Actions { redirect, mirror, trim, sample, digest, pin, .. } = actions;
     if trim.is_some() {
         Err(NotHere::Trim)
     } else if mirror.is_some() {
         Err(NotHere::Mirror)
     } else if *digest {
         Err(NotHere::Digest)
+    } else if *pin {
+        Err(NotHere::Pin)
     } else if matches!(redirect, Some(Redirect::Queue(_))) {
         Err(NotHere::Queue)
     } else if sample.is_some() && mode == Mode::Share {

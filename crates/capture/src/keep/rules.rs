@@ -137,6 +137,16 @@ impl Rules {
         self.lock().lives.first().and_then(|(_, live)| live.last())
     }
 
+    /// The first rule that has files kept.
+    pub fn pins(&self) -> Option<RuleId> {
+        let mut found = None;
+        self.list(None, &mut |rule, _| {
+            found = rule.actions.pin.then_some(rule.id);
+            found.is_none()
+        });
+        found
+    }
+
     /// Shows the rules behind an id, with what they counted, until `each` has enough.
     pub fn list(&self, after: Option<RuleId>, each: &mut dyn FnMut(&Rule, Counts) -> bool) {
         let book = self.lock();

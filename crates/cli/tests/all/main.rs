@@ -35,6 +35,7 @@ mod observers;
 mod order;
 mod others;
 mod outputs;
+mod pin_rules;
 mod placement;
 mod pre_filter;
 mod preload;

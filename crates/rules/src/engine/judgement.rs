@@ -14,6 +14,8 @@ pub struct Judgement {
     pub trim: Option<Trim>,
     /// A short record of it is handed over, for this rule, the first that says so.
     pub digest: Option<RuleId>,
+    /// The files that come to hold it are kept, for this rule, the first that says so.
+    pub pin: Option<RuleId>,
     /// Where copies go: bits of [`Engine::mirrors`](super::Engine::mirrors).
     pub mirrors: u8,
 }
@@ -54,6 +56,7 @@ impl Judgement {
             self.trim.clone_from(&actions.trim);
         }
         self.digest = self.digest.or(actions.digest.then_some(rule.id));
+        self.pin = self.pin.or(actions.pin.then_some(rule.id));
         self.mirrors |= mirror;
     }
 }

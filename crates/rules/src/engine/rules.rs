@@ -62,10 +62,12 @@ impl Ready {
 }
 
 fn plain(rule: &Rule, question: Option<&Question>) -> Option<Verdict> {
-    let Actions { verdict, redirect, mirror, trim, sample, count: _, digest, next } = &rule.actions;
+    let Actions { verdict, redirect, mirror, trim, sample, count: _, digest, pin, next } =
+        &rule.actions;
     let is_plain = question.is_none()
         && (redirect, mirror, trim, sample) == (&None, &None, &None, &None)
         && !digest
+        && !pin
         && *next == Next::Stop;
     verdict.filter(|_| is_plain)
 }

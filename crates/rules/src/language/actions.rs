@@ -27,6 +27,9 @@ pub struct Actions {
     /// A short record of the frame is handed over instead of its bytes. Not together with take or a
     /// trim.
     pub digest: bool,
+    /// The files of the recording that hold the frame are kept. Not together with drop, pass or a
+    /// redirect.
+    pub pin: bool,
     /// Whether later rules are asked too.
     pub next: Next,
 }

@@ -135,6 +135,8 @@ fn actions_have_a_canonical_form() {
         ("mirror \"a,b\"", "mirror \"a,b\""),
         ("digest, drop", "drop, digest"),
         ("digest, continue", "digest, continue"),
+        ("pin, count", "count, pin"),
+        ("take, pin", "take, pin"),
         ("stop", "stop"),
         ("continue", "continue"),
     ] {
@@ -153,6 +155,9 @@ fn contradictions_name_both() {
         ("keep 0-9, redirect cpu 1", "keep", "redirect"),
         ("pass, keep 0-9", "pass", "keep"),
         ("digest, take", "digest", "take"),
+        ("pin, drop", "pin", "drop"),
+        ("pass, pin", "pass", "pin"),
+        ("digest, pin", "digest", "pin"),
         ("cap 9, digest", "cap", "digest"),
         ("stop, count, continue", "stop", "continue"),
     ] {

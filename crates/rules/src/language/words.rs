@@ -30,9 +30,9 @@ const MATCHES: [&str; 19] = [
 const DIRECTED: [&str; 3] = ["mac", "ip", "port"];
 
 /// Words that begin an action.
-pub const ACTIONS: [&str; 12] = [
+pub const ACTIONS: [&str; 13] = [
     "drop", "take", "pass", "count", "cap", "keep", "sample", "mirror", "redirect", "digest",
-    "stop", "continue",
+    "pin", "stop", "continue",
 ];
 
 /// Words of other languages that mean something here.

@@ -2,7 +2,7 @@
 
 use ringside_rules::language::{AddressSet, RuleId, Sets, parse, parse_rule};
 
-const SEEDS: [&str; 16] = [
+const SEEDS: [&str; 17] = [
     "tcp port 80 => drop",
     "7: src ip 10.0.0.0/8,2001:db8::/32 and not (dst port 1-1023 or udp) bidir => take, cap 96",
     "ip @list,192.0.2.1-192.0.2.9 => redirect cpu 3, continue",
@@ -10,6 +10,7 @@ const SEEDS: [&str; 16] = [
     "src mac 02:00:00:00:00:01/ff:ff:ff:00:00:00 ethertype arp,0x88cc => mirror eth1.5",
     "proto tcp,47 or igmp or icmp6 => sample 1/100, take",
     "tcpflags syn,!ack length 64-128,1000- => digest, stop",
+    "udp port 53 => take, pin, sample 1/3",
     "bytes net+8 = 4006/fff6 => redirect queue 3",
     r#"payload "GET \"/\x00\\\r\n" nocase at 5 || payload hex "de ad be ef" => keep 0-5,9-,count"#,
     r#"filter "tcp[13] & 2 != 0" => redirect "cpu", digest"#,

@@ -36,13 +36,43 @@ pub struct Pinned {
 pub fn add_pin(dir: &Dir, pin: Pin) -> Result<Pinned, StoreError> {
     let mut disk = Disk::open(dir)?;
     disk.lock()?;
-    let pinned = add(&mut disk, dir, pin);
+    let pinned = Pins::read(dir).and_then(|pins| add_new(&mut disk, dir, pin, pins));
     disk.unlock();
     Ok(pinned?)
 }
 
-fn add(disk: &mut Disk, dir: &Dir, mut pin: Pin) -> Result<Pinned, RetentionError> {
+/// Adds the files of `pin` to the pin of its id and note, or makes it, as [`add_pin`], if there is
+/// none any more.
+///
+/// # Errors
+/// As [`add_pin`].
+pub fn extend_pin(dir: &Dir, pin: Pin) -> Result<Pinned, StoreError> {
+    let mut disk = Disk::open(dir)?;
+    disk.lock()?;
+    let pinned = extend(&mut disk, dir, pin);
+    disk.unlock();
+    Ok(pinned?)
+}
+
+fn extend(disk: &mut Disk, dir: &Dir, mut pin: Pin) -> Result<Pinned, RetentionError> {
     let mut pins = Pins::read(dir)?;
+    let is_it = |known: &Pin| known.id == pin.id && known.note == pin.note;
+    if !pins.pins().iter().any(is_it) {
+        return add_new(disk, dir, pin, pins);
+    }
+    let known = pins.remove(&[pin.id].into()).into_iter().flat_map(|known| known.files);
+    let files: BTreeSet<_> = known.chain(std::mem::take(&mut pin.files)).collect();
+    pin.files = files.into_iter().collect();
+    add(disk, dir, pin, pins)
+}
+
+fn add_new(disk: &mut Disk, dir: &Dir, pin: Pin, pins: Pins) -> Result<Pinned, RetentionError> {
+    // Another pin may have been made since the number was chosen.
+    let pin = Pin { id: pin.id.max(pins.next_id()), ..pin };
+    add(disk, dir, pin, pins)
+}
+
+fn add(disk: &mut Disk, dir: &Dir, mut pin: Pin, mut pins: Pins) -> Result<Pinned, RetentionError> {
     let sizes = sizes(&disk.files()?);
     let (kept, gone): (Vec<_>, Vec<_>) =
         std::mem::take(&mut pin.files).into_iter().partition(|file| sizes.contains_key(&file.name));
@@ -56,8 +86,6 @@ fn add(disk: &mut Disk, dir: &Dir, mut pin: Pin) -> Result<Pinned, RetentionErro
         let all_bytes = of(pins.names());
         return Ok(Pinned { pin, gone, bytes, all_bytes, budget });
     }
-    // Another pin may have been made since the number was chosen.
-    pin.id = pin.id.max(pins.next_id());
     pins.add(pin.clone()).map_err(failed)?;
     let all_bytes = of(pins.names());
     if let Some(budget) = budget.filter(|&budget| all_bytes > budget) {

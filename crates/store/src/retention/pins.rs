@@ -34,7 +34,7 @@ pub const NOTE_BYTES_MAX: usize = 1024;
 const MODE: u32 = 0o640;
 
 /// A file that a pin keeps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PinnedFile {
     /// The name that the recorder gave it, also if it was packed since.
     pub name: String,

@@ -293,6 +293,7 @@ fn what_is_not_for_a_driver_is_said() {
         ("take, cap 64", NotHere::Trim),
         ("mirror eth9", NotHere::Mirror),
         ("digest", NotHere::Digest),
+        ("pin", NotHere::Pin),
         ("redirect queue 1", NotHere::Queue),
     ];
     let mut shared = DriverRules::unattached(RuleSet::default(), &options(Mode::Share)).unwrap();

@@ -15,11 +15,13 @@ pub(in crate::keep) struct Ruled {
     pub(in crate::keep) mirrors: u8,
     /// The rule that a record is handed over for.
     pub(in crate::keep) digest: Option<RuleId>,
+    /// The rule for which the files that come to hold it are kept.
+    pub(in crate::keep) pin: Option<RuleId>,
 }
 
 impl Ruled {
     /// Of a frame that no rule can be asked about.
-    const LEFT: Ruled = Ruled { ruling: Ruling::Leave, mirrors: 0, digest: None };
+    const LEFT: Ruled = Ruled { ruling: Ruling::Leave, mirrors: 0, digest: None, pin: None };
 }
 
 /// The fate of a frame.
@@ -54,7 +56,7 @@ impl RuleJudge {
     ) -> Ruled {
         let own = self.judges.iter_mut().find(|(link, _)| *link == frame.link());
         let Some((_, judge)) = own else { return Ruled::LEFT };
-        let Judgement { fate, trim, digest, mirrors, .. } = judge.judge(frame);
+        let Judgement { fate, trim, digest, pin, mirrors, .. } = judge.judge(frame);
         let ruling = match fate {
             Fate::Verdict(Verdict::Take) => Ruling::Take,
             Fate::Verdict(Verdict::Drop) => Ruling::Drop,
@@ -65,6 +67,6 @@ impl RuleJudge {
             (Ruling::Take, Some(Trim::Keep(ranges))) => cut.list = lists.find(ranges),
             _ => {}
         }
-        Ruled { ruling, mirrors, digest }
+        Ruled { ruling, mirrors, digest, pin }
     }
 }

@@ -14,13 +14,15 @@ use ringside_core::limits::FRAME_BYTES_MAX;
 use std::num::NonZeroU32;
 
 /// Pairs of actions that exclude each other, with the reason and the fix.
-const CONTRADICTIONS: [(&[&str], &[&str], &str); 7] = [
+const CONTRADICTIONS: [(&[&str], &[&str], &str); 9] = [
     (&["drop", "take", "pass"], &["drop", "take", "pass"], "a frame has one fate: keep one"),
     (&["redirect"], &["drop", "take", "pass"], "a frame has one fate; `mirror` sends a copy"),
     (&["cap"], &["keep"], "write `keep` alone: `keep 0-95` is `cap 96`"),
     (&["cap", "keep"], &["drop", "pass", "redirect"], "only what is taken is cut: use `take`"),
     (&["digest"], &["take"], "`take` hands over the frame, `digest` a record instead: keep one"),
     (&["digest"], &["cap", "keep"], "a digest holds no bytes of the frame: keep one"),
+    (&["pin"], &["drop", "pass", "redirect"], "only what is taken lies in a file: use `take`"),
+    (&["pin"], &["digest"], "a digest lies in no file of the recording: keep one"),
     (&["stop"], &["continue"], "keep one"),
 ];
 
@@ -47,6 +49,7 @@ pub fn actions(cursor: &mut Cursor<'_>) -> Outcome<Actions> {
         match word {
             "count" => actions.count = true,
             "digest" => actions.digest = true,
+            "pin" => actions.pin = true,
             "stop" => next = Some(Next::Stop),
             "continue" => next = Some(Next::Continue),
             "cap" => {

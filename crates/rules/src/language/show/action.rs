@@ -32,6 +32,9 @@ impl Display for Actions {
         if self.digest {
             parts.push(&"digest");
         }
+        if self.pin {
+            parts.push(&"pin");
+        }
         if self.next != self.usual_next() || parts.is_empty() {
             parts.push(&self.next);
         }

@@ -183,15 +183,17 @@ fn actions() -> impl Strategy<Value = Actions> {
         ranges(any::<u32>()).prop_map(|ranges| Trim::Keep(ranges.into())),
     ]);
     let sample = option::of((1u32..).prop_map(|n| Sample(n.try_into().unwrap())));
-    let flags = (any::<bool>(), any::<bool>(), select(&[Next::Stop, Next::Continue][..]));
+    let flags =
+        (any::<bool>(), any::<bool>(), any::<bool>(), select(&[Next::Stop, Next::Continue][..]));
     (verdict, redirect, option::of(interface()), trim, sample, flags).prop_map(
-        |(verdict, redirect, mirror, trim, sample, (count, digest, next))| {
+        |(verdict, redirect, mirror, trim, sample, (count, digest, pin, next))| {
             // Contradictions are no rules; the fields that come first win.
             let redirect = redirect.filter(|_| verdict.is_none());
             let is_taken = verdict.is_none_or(|verdict| verdict == Verdict::Take);
             let trim = trim.filter(|_| is_taken && redirect.is_none());
             let digest = digest && verdict != Some(Verdict::Take) && trim.is_none();
-            Actions { verdict, redirect, mirror, trim, sample, count, digest, next }
+            let pin = pin && is_taken && redirect.is_none() && !digest;
+            Actions { verdict, redirect, mirror, trim, sample, count, digest, pin, next }
         },
     )
 }
