@@ -61,8 +61,8 @@ struct Pinner {
 /// A directory of the recording.
 struct Folder {
     path: PathBuf,
-    /// Of each lane, the newest file when marks were taken the time before last, and the last time:
-    /// what is marked since the former lies there or behind.
+    /// Of each lane, the newest file when files were looked for the time before last, and the last
+    /// time: what was marked since the former lies there or behind.
     newest: BTreeMap<LaneId, [u64; 2]>,
 }
 
@@ -110,15 +110,13 @@ impl Pinner {
     }
 
     fn pin(&mut self, marks: &[PinMark]) {
+        if marks.is_empty() {
+            return;
+        }
         let Pinner { run, folders, pins } = self;
         for folder in folders {
-            // Also without marks: it has to be known which file was the newest.
             let files = match folder.files(run) {
                 Ok(files) => files,
-                Err(error) if marks.is_empty() => {
-                    tracing::debug!("{error}");
-                    continue;
-                }
                 Err(error) => {
                     tracing::warn!("rules pin nothing in this directory now: {error}");
                     continue;
