@@ -6,6 +6,7 @@ use ringside_core::bpf::ClassicProgram;
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_filter::{Compiled, Prepared};
 use ringside_keeper::filter_child;
+use ringside_wire::Null;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -119,7 +120,9 @@ impl FrameFilter {
             return Ok(true);
         }
         let program = self.prepare(link_type)?;
-        Ok(program.is_none_or(|program| program.accepts(frame.bytes, frame.meta.wire_bytes)))
+        let native = (link_type == LinkType::NULL).then(|| native_null(frame.bytes)).flatten();
+        let bytes = native.as_deref().unwrap_or(frame.bytes);
+        Ok(program.is_none_or(|program| program.accepts(bytes, frame.meta.wire_bytes)))
     }
 
     /// The program for frames of `link_type`; none accepts all.
@@ -137,5 +140,43 @@ impl FrameFilter {
             self.prepared.insert(link_type, program);
         }
         Ok(self.prepared.get(&link_type).and_then(Option::as_ref))
+    }
+}
+
+/// A frame of BSD's loopback whose family is written as this machine writes it, which is what a
+/// program compares with; `None` if it is so already. The file may come from a machine with another
+/// byte order, or from one with another number for IPv6 (libpcap, gencode.c: `gen_linktype`, does
+/// the same for the file that it reads).
+fn native_null(frame: &[u8]) -> Option<Vec<u8>> {
+    let null = Null::new(frame).ok().filter(|null| null.family() <= u32::from(u16::MAX))?;
+    let native = match null.family() {
+        // NetBSD and OpenBSD, FreeBSD, macOS.
+        24 | 28 | 30 => AF_INET6,
+        other => other,
+    };
+    let native = native.to_ne_bytes();
+    (!frame.starts_with(&native)).then(|| [&native, null.payload()].concat())
+}
+
+/// Linux's number for IPv6.
+const AF_INET6: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::native_null;
+
+    #[test]
+    fn the_family_of_a_loopback_frame_is_that_of_this_machine_whoever_wrote_it() {
+        let frame = |family: [u8; 4]| [&family[..], b"rest"].concat();
+        let native = |family: u32| frame(family.to_ne_bytes());
+        for family in [24_u32, 28, 30] {
+            for bytes in [family.to_le_bytes(), family.to_be_bytes()] {
+                assert_eq!(native_null(&frame(bytes)), Some(native(10)));
+            }
+        }
+        assert_eq!(native_null(&native(2)), None);
+        assert_eq!(native_null(&frame(2_u32.swap_bytes().to_ne_bytes())), Some(native(2)));
+        assert_eq!(native_null(&frame([1, 2, 3, 4])), None, "no family at all");
+        assert_eq!(native_null(&[2, 0, 0]), None);
     }
 }

@@ -64,7 +64,38 @@ fn tcpdump(file: &Path, expression: &str) -> Option<Vec<Packet>> {
 fn is_judged(capture: &Path) -> bool {
     let long = by_run(REAL_BYTES_MAX[0], REAL_BYTES_MAX[1]);
     let is_small = capture.metadata().is_ok_and(|file| file.len() <= long);
-    is_small && run("tcpdump", &["-r", arg(capture), "-w", "/dev/null"]).status.success()
+    is_small && has_judged_copy(capture) && !has_more_than_it_says(&std::fs::read(capture).unwrap())
+}
+
+/// True if tcpdump copies a capture to its end, and finds in the copy what it has found before:
+/// pcap has no room for times beyond 2106.
+fn has_judged_copy(capture: &Path) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy.pcap");
+    let copied = run("tcpdump", &["--nano", "-r", arg(capture), "-w", arg(&copy)]);
+    let times = |path: &Path| run("tcpdump", &["--nano", "-tt", "-qnr", arg(path)]).text();
+    copied.status.success() && times(capture) == times(&copy)
+}
+
+/// True for a pcap file that holds more bytes of a frame than its header says that it keeps:
+/// libpcap cuts such a frame, and `find` gives what is there.
+fn has_more_than_it_says(pcap: &[u8]) -> bool {
+    let is_little = pcap.starts_with(&[0xd4, 0xc3]) || pcap.starts_with(&[0x4d, 0x3c]);
+    let is_big = pcap.starts_with(&[0xa1, 0xb2]);
+    let word = |at: usize| {
+        let word = *pcap.get(at..)?.first_chunk()?;
+        Some(if is_little { u32::from_le_bytes(word) } else { u32::from_be_bytes(word) })
+    };
+    let (snaplen, mut at) = (word(16).unwrap_or(0), 24);
+    while (is_little || is_big)
+        && let Some(captured) = word(at + 8)
+    {
+        if captured > snaplen {
+            return true;
+        }
+        at += 16 + captured as usize;
+    }
+    false
 }
 
 /// An expression that a packet of the capture suggests, or one that asks for whatever there is.
