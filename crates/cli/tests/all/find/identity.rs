@@ -14,6 +14,8 @@ use std::process::{Command, Stdio};
 
 /// Triples of the short run, and of the long one: two thirds over real captures.
 const TRIPLES: [usize; 2] = [18, 1_000];
+/// Its time is one that tcpdump's copy, a pcap file, has no room for.
+const BEYOND_PCAP: &str = "time_2107.pcapng";
 /// Stands for the one of 40 real captures that the short run takes.
 const REAL_SAMPLE: u64 = 40;
 /// Larger captures are left to the long run.
@@ -64,17 +66,10 @@ fn tcpdump(file: &Path, expression: &str) -> Option<Vec<Packet>> {
 fn is_judged(capture: &Path) -> bool {
     let long = by_run(REAL_BYTES_MAX[0], REAL_BYTES_MAX[1]);
     let is_small = capture.metadata().is_ok_and(|file| file.len() <= long);
-    is_small && has_judged_copy(capture) && !has_more_than_it_says(&std::fs::read(capture).unwrap())
-}
-
-/// True if tcpdump copies a capture to its end, and finds in the copy what it has found before:
-/// pcap has no room for times beyond 2106.
-fn has_judged_copy(capture: &Path) -> bool {
-    let dir = tempfile::tempdir().unwrap();
-    let copy = dir.path().join("copy.pcap");
-    let copied = run("tcpdump", &["--nano", "-r", arg(capture), "-w", arg(&copy)]);
-    let times = |path: &Path| run("tcpdump", &["--nano", "-tt", "-qnr", arg(path)]).text();
-    copied.status.success() && times(capture) == times(&copy)
+    is_small
+        && !arg(capture).ends_with(BEYOND_PCAP)
+        && run("tcpdump", &["-r", arg(capture), "-w", "/dev/null"]).status.success()
+        && !has_more_than_it_says(&std::fs::read(capture).unwrap())
 }
 
 /// True for a pcap file that holds more bytes of a frame than its header says that it keeps:
