@@ -88,6 +88,8 @@ enum Command {
     Balance(Box<cmd::balance::BalanceArgs>),
     /// Take packets that a balancer sent out of their tunnels, on a server behind it.
     Decap(cmd::decap::DecapArgs),
+    /// Show running captures and recordings in a browser and to programs: page, API, metrics.
+    Serve(cmd::serve::ServeArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -142,6 +144,7 @@ fn main() -> ExitCode {
         Command::Balance(args) => cmd::balance::run(*args),
         Command::Decap(args) => cmd::decap::run(args),
         Command::Send(args) => cmd::send::run(*args),
+        Command::Serve(args) => cmd::serve::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => ringside_bench::run(args),

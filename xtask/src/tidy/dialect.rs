@@ -58,6 +58,7 @@ const FOLDERS: &[&str] = &[
     "crates/route/",
     "crates/rules/",
     "crates/segment/",
+    "crates/serve/",
     "crates/session/",
     "crates/store/",
     "crates/streams/",

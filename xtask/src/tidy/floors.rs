@@ -47,7 +47,8 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-bench", 8),
     ("ringside-doctor", 8),
     ("ringside-report", 9),
-    ("ringside-cli", 10),
+    ("ringside-serve", 10),
+    ("ringside-cli", 11),
 ];
 
 /// Stands outside: helps tests, and is no part of the binary.

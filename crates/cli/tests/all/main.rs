@@ -50,6 +50,7 @@ mod send_generate;
 mod send_relay;
 mod send_replay;
 mod send_stream;
+mod serve;
 mod signals;
 mod squatters;
 mod terminals;
