@@ -52,6 +52,8 @@ enum Command {
     Attach(cmd::attach::AttachArgs),
     /// What the running captures do.
     Status(cmd::status::StatusArgs),
+    /// The running captures on the whole terminal: rates, losses, lanes, readers.
+    Top(cmd::top::TopArgs),
     /// Give an order to a running capture: rotate, stop.
     Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
@@ -125,6 +127,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => cmd::capture::run(*args),
         Command::Attach(args) => cmd::attach::run(args),
         Command::Status(args) => cmd::status::run(args),
+        Command::Top(args) => cmd::top::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
         Command::Find(args) => cmd::find::run(*args),

@@ -2,8 +2,8 @@
 
 use crate::limits::{CAPTURES_MAX, HISTORY_MAX};
 use ringside_control::{Client, Command, Status, running};
-use ringside_core::Ledger;
-use ringside_core::ledger::{ByCause, add_frames, sum};
+use ringside_core::ledger::sum;
+use ringside_report::losses;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -192,16 +192,6 @@ fn ask(path: &Path) -> anyhow::Result<Option<Capture>> {
     }))
 }
 
-/// What was lost in either stage.
-fn losses(ledger: &Ledger) -> ByCause {
-    let mut losses = ByCause::new();
-    let stages = ledger.consumers.iter().map(|one| &one.missed).chain([&ledger.dropped]);
-    for (&cause, &frames) in stages.flatten().filter(|(cause, _)| cause.is_loss()) {
-        add_frames(&mut losses, cause, frames);
-    }
-    losses
-}
-
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -210,19 +200,6 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringside_core::{Cause, Consumer};
-
-    #[test]
-    fn losses_are_those_of_the_ledger() {
-        let missed = ByCause::from([(Cause::DiskFull, 2), (Cause::OutsideTrigger, 9)]);
-        let dropped = ByCause::from([(Cause::KernelRingFull, 3), (Cause::ByRule, 7)]);
-        let consumer = Consumer { missed, ..Consumer::default() };
-        let consumers = vec![consumer.clone(), consumer];
-        let ledger = Ledger { dropped, consumers, ..Ledger::default() };
-        let losses = losses(&ledger);
-        assert_eq!(sum(losses.values().copied()), ledger.lost());
-        assert_eq!(losses, ByCause::from([(Cause::DiskFull, 4), (Cause::KernelRingFull, 3)]));
-    }
 
     #[test]
     fn the_past_is_bounded_and_begins_where_it_is_asked_for() {

@@ -66,6 +66,7 @@ const FOLDERS: &[&str] = &[
     "crates/terminal/",
     "crates/testkit/",
     "crates/tls/",
+    "crates/top/",
     "crates/transmit/",
     "crates/wire/",
     "crates/xdp/",

@@ -48,6 +48,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-doctor", 8),
     ("ringside-report", 9),
     ("ringside-serve", 10),
+    ("ringside-top", 10),
     ("ringside-cli", 11),
 ];
 

@@ -27,3 +27,4 @@ pub mod send;
 pub mod serve;
 pub mod status;
 pub mod tls;
+pub mod top;

@@ -18,7 +18,7 @@ use std::process::ExitCode;
   sudo curl --unix-socket /run/ringside/serve.sock http://localhost/api/v1/health
   ringside serve --listen unix:/run/user/1000/ringside.sock --control /tmp/capture.sock
   sudo ringside serve --listen 127.0.0.1:8080 --tokens /etc/ringside/tokens
-  ringside serve --openapi > ringside.json                    the API, for generators of clients
+  ringside serve --openapi | jq .paths                        the API, for generators of clients
 
 Without --tokens whose process it is that connects is asked of the kernel: the own user, root and
 those of --user may do everything. With --tokens every request needs one. Nothing listens for other

@@ -56,4 +56,5 @@ mod squatters;
 mod terminals;
 mod threads;
 mod tls;
+mod top;
 mod usage;
