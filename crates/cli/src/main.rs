@@ -52,6 +52,8 @@ enum Command {
     Attach(cmd::attach::AttachArgs),
     /// What the running captures do.
     Status(cmd::status::StatusArgs),
+    /// The running captures on the whole terminal: rates, losses, lanes, readers.
+    Top(cmd::top::TopArgs),
     /// Give an order to a running capture: rotate, stop.
     Control(cmd::control::ControlCommandArgs),
     /// Print packets of files, directories or standard input, or copy them.
@@ -88,6 +90,8 @@ enum Command {
     Balance(Box<cmd::balance::BalanceArgs>),
     /// Take packets that a balancer sent out of their tunnels, on a server behind it.
     Decap(cmd::decap::DecapArgs),
+    /// Show running captures and recordings in a browser and to programs: page, API, metrics.
+    Serve(cmd::serve::ServeArgs),
     /// Send frames out of an interface: generated ones, or captures again.
     Send(Box<cmd::send::SendArgs>),
     /// A private test network of namespaces, and senders.
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => cmd::capture::run(*args),
         Command::Attach(args) => cmd::attach::run(args),
         Command::Status(args) => cmd::status::run(args),
+        Command::Top(args) => cmd::top::run(args),
         Command::Control(args) => cmd::control::run(args),
         Command::Read(args) => cmd::read::run(args),
         Command::Find(args) => cmd::find::run(*args),
@@ -142,6 +147,7 @@ fn main() -> ExitCode {
         Command::Balance(args) => cmd::balance::run(*args),
         Command::Decap(args) => cmd::decap::run(args),
         Command::Send(args) => cmd::send::run(*args),
+        Command::Serve(args) => cmd::serve::run(args),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Bench(args) => ringside_bench::run(args),

@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 use clap::Args;
-use ringside_core::{TimeRange, Timestamp};
-use ringside_store::{Pruner, Query};
+use ringside_session::{ResolvedSpan, Span};
+use ringside_store::Pruner;
 use ringside_terminal::units::{self, When};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,14 +28,6 @@ pub struct RangeArgs {
     last: Option<Duration>,
 }
 
-/// What [`RangeArgs`] come to.
-#[derive(Default)]
-pub struct Resolved {
-    pub range: TimeRange,
-    /// Bytes that were read to find the newest packet.
-    pub bytes_read: u64,
-}
-
 impl RangeArgs {
     /// True if a range was asked for.
     pub fn is_given(&self) -> bool {
@@ -55,7 +47,7 @@ impl RangeArgs {
     }
 
     /// The range, for which the inputs are looked through if it depends on the newest packet.
-    pub fn resolve(&self, inputs: &[PathBuf]) -> anyhow::Result<Resolved> {
+    pub fn resolve(&self, inputs: &[PathBuf]) -> anyhow::Result<ResolvedSpan> {
         self.resolve_by(inputs, None)
     }
 
@@ -64,32 +56,8 @@ impl RangeArgs {
         &self,
         inputs: &[PathBuf],
         pruner: Option<Arc<dyn Pruner>>,
-    ) -> anyhow::Result<Resolved> {
+    ) -> anyhow::Result<ResolvedSpan> {
         let from = self.from.or(self.last.map(When::BeforeNewest));
-        let is_relative = |when: &Option<When>| matches!(when, Some(When::BeforeNewest(_)));
-        let (mut newest, mut bytes_read) = (Timestamp::default(), 0);
-        if is_relative(&from) || is_relative(&self.to) {
-            if inputs.iter().any(|path| !path.is_file() && !path.is_dir()) {
-                bail!(
-                    "the newest packet of a stream is known only at its end: name files, or give \
-                     the moment itself, as --from 2026-03-01T12:00:00Z"
-                );
-            }
-            let query = Query { inputs: inputs.to_vec(), ..Query::default() };
-            let tally = query.newest_pruned(pruner)?;
-            (newest, bytes_read) = (tally.newest, tally.bytes_read);
-        }
-        let moment = |when| match when {
-            When::At(moment) => moment,
-            When::BeforeNewest(ago) => newest.saturating_sub(ago),
-        };
-        let range = TimeRange { from: from.map(moment), to: self.to.map(moment) };
-        if range.from.zip(range.to).is_some_and(|(from, to)| from >= to) {
-            bail!(
-                "nothing lies between --from and --to: the end, which is not included, has to come \
-                 after the beginning, as in --from 2026-03-01T12:00:00Z --to 2026-03-01T12:05:00Z"
-            );
-        }
-        Ok(Resolved { range, bytes_read })
+        Span { from, to: self.to }.resolve(inputs, pruner)
     }
 }

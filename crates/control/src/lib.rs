@@ -43,7 +43,7 @@ pub use client::{Client, Found, Refusal, read_reply};
 pub use desk::{Asked, Desk};
 pub use place::{
     BALANCE_KIND, CAPTURE_KIND, ControlSocket, DECAP_KIND, DROP_KIND, PlaceTaken, ROUTE_KIND,
-    SocketPlace, paths, remove_left,
+    SocketPlace, paths, remove_left, running,
 };
 pub use protocol::{
     BalanceCommand, Command, OutputStatus, Rates, Reply, RingStatus, SetState, Status, VERSION,

@@ -77,12 +77,20 @@ impl RulesClient {
         self.ask(RulesCommand::Flush {})
     }
 
+    /// The first rules behind `after`, as many as fit a reply.
+    ///
+    /// # Errors
+    /// As [`load`](RulesClient::load).
+    pub fn list(&mut self, after: Option<u32>) -> anyhow::Result<RulesReply> {
+        self.ask(RulesCommand::List { after })
+    }
+
     /// The rules, with what they counted.
     ///
     /// # Errors
     /// As [`load`](RulesClient::load), or the list has no end.
     pub fn all(&mut self) -> anyhow::Result<RunningRules> {
-        all_of(|after| self.ask(RulesCommand::List { after }))
+        all_of(|after| self.list(after))
     }
 
     fn ask(&mut self, command: RulesCommand) -> anyhow::Result<RulesReply> {

@@ -9,16 +9,19 @@ mod reach;
 mod system_calls;
 mod user;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use ringside_core::Shown;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
-    set_no_new_privs,
+    CapabilitySet, CapabilitySets, Gid, capabilities, clear_ambient_capability_set,
+    set_capabilities, set_no_new_privs, set_thread_groups,
 };
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 pub use system_calls::Role;
-pub use user::{NoSuchUser, UsersDirectories, become_another};
+pub use user::{NoSuchUser, UsersDirectories, become_another, uid_of};
 
 /// What the binary needs to do without root what it does with sockets.
 const WITHOUT_ROOT: &str = "not permitted; it needs CAP_NET_RAW: run with sudo, or `setcap \
@@ -33,6 +36,8 @@ pub fn advised(error: anyhow::Error) -> anyhow::Error {
     if is_refused && !is_advised { error.context(WITHOUT_ROOT) } else { error }
 }
 
+/// Files of a recording that are tried: whether all can be read shows with the first ones.
+const FILES_TRIED_MAX: usize = 10_000;
 /// First kernel where who holds a map may read it whatever `unprivileged_bpf_disabled` says.
 const MAPS_BY_DESCRIPTOR: (u32, u32) = (5, 19);
 
@@ -65,6 +70,48 @@ pub fn give_up(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<bo
     let written = directories.iter().chain(others).map(PathBuf::as_path);
     confine(&[], written, Role::Worker);
     Ok(!for_files.is_empty())
+}
+
+/// Gives up all capabilities of a process that reads `paths`, files and directories of files. Of
+/// those of other users it joins the groups before: a recorder's files are of the user without
+/// rights that root's recorder became, and of that user's group.
+///
+/// # Errors
+/// A file would not be readable, or the system refused.
+pub fn give_up_but_reading(paths: &[PathBuf]) -> anyhow::Result<()> {
+    let all = capabilities(None).context("reading the capabilities")?;
+    if all.permitted.contains(CapabilitySet::SETGID) {
+        join_groups_of(paths)?;
+    }
+    keep_only(CapabilitySet::empty())?;
+    match paths.iter().find(|path| !is_readable(path)) {
+        None => Ok(()),
+        Some(path) => bail!("{} cannot be read: run as its user (sudo -u USER)", path.shown()),
+    }
+}
+
+/// Adds the groups of other users' files and directories to those of the calling thread.
+fn join_groups_of(paths: &[PathBuf]) -> anyhow::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let found = paths.iter().filter_map(|path| std::fs::metadata(path).ok());
+    let others: Vec<Gid> =
+        found.filter(|found| found.uid() != own).map(|found| Gid::from_raw(found.gid())).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let groups = rustix::process::getgroups().context("reading the groups")?;
+    set_thread_groups(&[groups, others].concat()).context("joining the group of a recording")
+}
+
+/// True if a file, or the files of a directory, can be opened; hidden ones are a recorder's own.
+fn is_readable(path: &Path) -> bool {
+    if !path.is_dir() {
+        return std::fs::File::open(path).is_ok();
+    }
+    let Ok(entries) = std::fs::read_dir(path) else { return false };
+    let mut files = entries.take(FILES_TRIED_MAX).filter_map(|entry| Some(entry.ok()?.path()));
+    let is_hidden = |path: &Path| path.file_name().is_some_and(|n| n.as_bytes().starts_with(b"."));
+    files.all(|path| is_hidden(&path) || path.is_dir() || std::fs::File::open(path).is_ok())
 }
 
 /// Has the calling thread, and those that it starts, open no other files than those below the
@@ -227,5 +274,33 @@ mod tests {
         ] {
             assert_eq!(version(release), expected, "{release}");
         }
+    }
+
+    #[test]
+    fn who_reads_recordings_of_others_joins_their_group_and_has_no_capability() {
+        if !need_root("who_reads_recordings_of_others_joins_their_group") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let file = path.join("a.pcapng");
+        fs::write(&file, "").unwrap();
+        for path in [&path, &file] {
+            std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
+        }
+        fs::set_permissions(&path, permissions(0o750)).unwrap();
+        fs::set_permissions(&file, permissions(0o640)).unwrap();
+        apart(|| {
+            give_up_but_reading(std::slice::from_ref(&path)).unwrap();
+            assert_eq!(status("CapEff"), "0000000000000000");
+            assert!(fs::File::open(&file).is_ok() && fs::write(&file, "").is_err());
+        });
+        fs::set_permissions(&file, permissions(0o600)).unwrap();
+        let error = apart(|| give_up_but_reading(std::slice::from_ref(&path)).unwrap_err());
+        assert!(error.to_string().contains("sudo -u USER"), "{error}");
+    }
+
+    fn permissions(mode: u32) -> fs::Permissions {
+        std::os::unix::fs::PermissionsExt::from_mode(mode)
     }
 }

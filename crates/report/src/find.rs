@@ -84,7 +84,8 @@ pub fn print(answer: &Answer, is_count: bool, is_json: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn object(answer: &Answer) -> Value {
+/// The answer as an object.
+pub fn object(answer: &Answer) -> Value {
     let Answer { found, duplicates, plan, tally, gaps, notices, end } = answer;
     let duplicates = duplicates.map(
         |one| json!({ "packets": one.packets, "bytes": one.bytes, "forgotten": one.forgotten }),

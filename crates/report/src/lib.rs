@@ -7,7 +7,7 @@
 //!   [`tls`] of one that finds handshakes, [`mod@drop`] of rules inside a driver, [`route`] of
 //!   forwarding there; [`send`] is the account of what was sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
-//!   themselves at their control sockets.
+//!   themselves at their control sockets; [`losses`] adds up what was lost, by cause.
 //! - [`read`], [`find`], [`index`], [`pins`], [`compress`] and [`repair`] are said of recordings,
 //!   [`doctor`], [`backends`], [`interfaces`] and [`lab`] of a machine.
 //!
@@ -31,6 +31,7 @@ pub mod index;
 pub mod interfaces;
 pub mod lab;
 pub mod logs;
+mod losses;
 pub mod pins;
 pub mod read;
 pub mod repair;
@@ -41,3 +42,5 @@ pub mod send;
 pub mod status;
 pub mod stdout;
 pub mod tls;
+
+pub use losses::losses;

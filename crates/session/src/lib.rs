@@ -48,6 +48,7 @@ mod rates;
 mod refused;
 mod session;
 mod setting;
+mod span;
 pub mod stored_copy;
 mod stored_rules;
 
@@ -69,6 +70,7 @@ pub use session::{
     Finished, Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, Session,
 };
 pub use setting::{Rss, Setting};
+pub use span::{ResolvedSpan, Span};
 pub use stored_rules::{FrameJudges, judge_stored};
 
 pub use ringside_capture::backend::af_xdp::Waiting;

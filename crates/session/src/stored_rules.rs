@@ -7,29 +7,30 @@ use ringside_inspect::DissectedFrame;
 use ringside_keeper::filter_child::filter_compiler;
 use ringside_rules::engine::{Counts, Engine, Judgement};
 use ringside_rules::language::RuleSet;
+use ringside_store::Query;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long one step waits for input; matters for a pipe only.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// Judges the frames of files, directories and standard input (`-`) by rules: what each rule would
-/// have matched, and what is to be said of the inputs.
+/// Judges stored frames by rules until `is_stopped`: what each rule would have matched, and what is
+/// to be said of the inputs.
 ///
 /// # Errors
 /// An input cannot be read, or a rule's filter expression is none for its frames.
 pub fn judge_stored(
     set: RuleSet,
-    inputs: &[PathBuf],
+    query: &Query,
+    is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<(RulesReport, Vec<String>)> {
     let mut judges = FrameJudges::new(set);
-    let mut source = ringside_store::open(inputs)?;
+    let mut source = query.open()?;
     for interface in source.interfaces() {
         judges.prepare(interface.link_type)?;
     }
     let mut known = 0;
-    while !source.is_finished() {
+    while !source.is_finished() && !is_stopped() {
         let Some(batch) = source.next_batch(WAIT)? else { continue };
         // A file may name interfaces while it is read.
         for interface in &batch.interfaces()[known..] {

@@ -48,7 +48,9 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-bench", 8),
     ("ringside-doctor", 8),
     ("ringside-report", 9),
-    ("ringside-cli", 10),
+    ("ringside-serve", 10),
+    ("ringside-top", 10),
+    ("ringside-cli", 11),
 ];
 
 /// Stands outside: helps tests, and is no part of the binary.

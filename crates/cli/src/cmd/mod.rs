@@ -24,5 +24,7 @@ pub mod repair;
 pub mod route;
 pub mod rules;
 pub mod send;
+pub mod serve;
 pub mod status;
 pub mod tls;
+pub mod top;

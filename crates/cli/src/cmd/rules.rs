@@ -10,6 +10,7 @@ use ringside_report::rules as report;
 use ringside_rules::engine::Engine;
 use ringside_rules::language::{self, LoadError, Sets};
 use ringside_session::judge_stored;
+use ringside_store::Query;
 use ringside_terminal::{say, units};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -146,7 +147,8 @@ fn test(args: &TestArgs) -> anyhow::Result<ExitCode> {
             language::parse(text.as_bytes(), &mut Sets::in_folder(Path::new(".")))?
         }
     };
-    let (counted, notices) = judge_stored(set, &args.read)?;
+    let query = Query { inputs: args.read.clone(), ..Query::default() };
+    let (counted, notices) = judge_stored(set, &query, &|| false)?;
     for notice in notices {
         say::message(format_args!("ringside: {notice}"));
     }

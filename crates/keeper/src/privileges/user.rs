@@ -90,16 +90,26 @@ pub fn become_another(
 ) -> anyhow::Result<Option<UsersDirectories>> {
     let directories = output.directories();
     let user = match asked {
-        Some(name) => {
-            let user = User::from_name(name).with_context(|| format!("looking for user {name}"))?;
-            Some(user.ok_or_else(|| NoSuchUser(name.to_owned()))?)
-        }
+        Some(name) => Some(named(name)?),
         None if rustix::process::geteuid().is_root() => without_rights(output, files),
         None => None,
     };
     // So `--user root` of root stays root.
     let is_other = |user: &User| user.uid.as_raw() != rustix::process::geteuid().as_raw();
     user.filter(is_other).map(|user| become_user(&user, &directories)).transpose()
+}
+
+/// The number of the user `name`.
+///
+/// # Errors
+/// There is no user of that name.
+pub fn uid_of(name: &str) -> anyhow::Result<u32> {
+    named(name).map(|user| user.uid.as_raw())
+}
+
+fn named(name: &str) -> anyhow::Result<User> {
+    let user = User::from_name(name).with_context(|| format!("looking for user {name}"))?;
+    Ok(user.ok_or_else(|| NoSuchUser(name.to_owned()))?)
 }
 
 /// The first of the users without rights that there is, if it can write what a run writes.

@@ -1,0 +1,95 @@
+//! `ringside serve`: captures and recordings for browsers and programs.
+
+use anyhow::ensure;
+use clap::Args;
+use ringside_core::Shown;
+use ringside_keeper::privileges;
+use ringside_serve::{Config, Limits, Listen, Server, Tokens};
+use ringside_terminal::signals::StopSignal;
+use ringside_terminal::{say, units};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `serve`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo ringside serve --listen 127.0.0.1:8080 --user alice    then http://127.0.0.1:8080/ as alice
+  sudo ringside serve --recordings /data/eth1                 on a Unix socket, with packets
+  sudo curl --unix-socket /run/ringside/serve.sock http://localhost/api/v1/health
+  ringside serve --listen unix:/run/user/1000/ringside.sock --control /tmp/capture.sock
+  sudo ringside serve --listen 127.0.0.1:8080 --tokens /etc/ringside/tokens
+  ringside serve --openapi | jq .paths                        the API, for generators of clients
+
+Without --tokens whose process it is that connects is asked of the kernel: the own user, root and
+those of --user may do everything. With --tokens every request needs one. Nothing listens for other
+hosts: `ssh -L 8080:127.0.0.1:8080 HOST`, or a proxy that speaks TLS, brings it there.
+
+Each download of packets and each change of rules is a line of JSON on standard error.
+docs/serve.md describes the API, the page and the tokens.")]
+pub struct ServeArgs {
+    /// Where to listen: ADDRESS:PORT of this host, or unix:PATH [default: serve.sock in
+    /// /run/ringside]
+    #[arg(long, value_name = "WHERE")]
+    listen: Option<Listen>,
+
+    /// Control socket of a capture; may be given several times [default: all captures in
+    /// /run/ringside and $XDG_RUNTIME_DIR/ringside]
+    #[arg(long, value_name = "SOCKET")]
+    control: Vec<PathBuf>,
+
+    /// Recording or capture file whose packets are found; may be given several times.
+    #[arg(long, value_name = "DIR|FILE")]
+    recordings: Vec<PathBuf>,
+
+    /// Also serve processes of this user; may be given several times.
+    #[arg(long, value_name = "USER", conflicts_with = "tokens")]
+    user: Vec<String>,
+
+    /// File of tokens: a line NAME SCOPES SHA256 for each, scopes of read, packets and control.
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+
+    /// Name by which a proxy knows this service; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+
+    /// Bytes of packets in one download.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "1GiB")]
+    download_max: u64,
+
+    /// Print the OpenAPI document on standard output, as JSON, and end.
+    #[arg(long)]
+    openapi: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    if args.openapi {
+        say::data(serde_json::to_string_pretty(&ringside_serve::document())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for path in &args.recordings {
+        ensure!(
+            path.is_dir() || path.is_file(),
+            "{}: no such recording or file; --recordings names what `ringside capture -w` wrote",
+            path.shown()
+        );
+    }
+    let users: anyhow::Result<Vec<u32>> =
+        args.user.iter().map(|name| privileges::uid_of(name)).collect();
+    let config = Config {
+        control: args.control,
+        recordings: args.recordings.clone(),
+        hosts: args.host,
+        users: users?,
+        tokens: args.tokens.as_deref().map(Tokens::load).transpose()?,
+        limits: Limits { download_bytes_max: args.download_max, ..Limits::default() },
+    };
+    let server = Server::bind(config, &args.listen.unwrap_or_default())?;
+    let stop = StopSignal::install()?;
+    // Before there are threads: they inherit what is left.
+    privileges::give_up_but_reading(&args.recordings)?;
+    say::message(format_args!("listening on {}", server.address()));
+    server.run(&|| stop.is_set())?;
+    Ok(ExitCode::SUCCESS)
+}

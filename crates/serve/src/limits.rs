@@ -1,0 +1,64 @@
+//! What clients may cost.
+
+use std::time::Duration;
+
+/// Connections at once: a hundred pages, each with a stream of events and one request.
+pub const CONNECTIONS_MAX: usize = 256;
+/// Streams of events at once.
+pub const STREAMS_MAX: usize = 128;
+/// Searches at once: each reads a disk as fast as it goes.
+pub const SEARCHES_MAX: usize = 2;
+/// Downloads of packets at once.
+pub const DOWNLOADS_MAX: usize = 2;
+/// Orders about rules at once.
+pub const CHANGES_MAX: usize = 4;
+/// Bytes of a request's head. Hyper asks for 8 KiB at least.
+pub const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a request's body: as many as a line of the control socket.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// Characters of a filter: libpcap refuses long ones for less.
+pub const FILTER_CHARS_MAX: usize = 4096;
+/// Captures that are asked.
+pub const CAPTURES_MAX: usize = 64;
+/// Seconds that the page sees of the past when it opens.
+pub const HISTORY_MAX: usize = 300;
+/// Changes of the rules of one capture that can be undone.
+pub const UNDO_MAX: usize = 100;
+/// Files of a recording that are listed.
+pub const FILES_MAX: usize = 2000;
+/// Threads that wait for captures, or read files.
+pub const THREADS_MAX: usize = 16;
+
+/// How long clients may take, and how much they get.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// For a request's head, and until the next one: a client that sends it byte by byte is gone.
+    pub head_time_max: Duration,
+    /// In which a client takes nothing of an answer.
+    pub stall_time_max: Duration,
+    /// For an answer, but for those below; for the body of a request, too.
+    pub answer_time_max: Duration,
+    /// For a search.
+    pub search_time_max: Duration,
+    /// Between two questions to the captures.
+    pub tick: Duration,
+    /// Between two comments of a stream of events, by which both ends see that the other lives.
+    pub keep_alive: Duration,
+    /// Bytes of packets in one download.
+    pub download_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head_time_max: Duration::from_secs(10),
+            stall_time_max: Duration::from_secs(30),
+            // Longer than a capture may take to answer.
+            answer_time_max: Duration::from_secs(15),
+            search_time_max: Duration::from_secs(60),
+            tick: Duration::from_secs(1),
+            keep_alive: Duration::from_secs(15),
+            download_bytes_max: 1 << 30,
+        }
+    }
+}

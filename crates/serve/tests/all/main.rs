@@ -1,0 +1,9 @@
+//! The service as its clients see it: next to a capture that says what a test has it say.
+
+#![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
+
+mod common;
+mod numbers;
+mod page;
+mod refused;
+mod rules;

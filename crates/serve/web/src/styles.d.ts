@@ -1,0 +1,2 @@
+// Style sheets, which esbuild gathers into one.
+declare module "*.css";
