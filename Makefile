@@ -31,6 +31,8 @@ fuzz-deps: ## install also what guided fuzzing needs (as root)
 
 build: deps ## build the binary, target/release/ringside
 	cargo build --release --package ringside-cli
+	@test -e $(target)/release/libringside_dpdk.so && echo "with the plug-in for DPDK" || \
+		echo "without the plug-in for DPDK: \`apt-get install libdpdk-dev\` (docs/dpdk.md)"
 
 demo: root build ## record real programs on a private test network (as root), in less than a minute
 	$(target)/release/ringside demo
@@ -70,6 +72,8 @@ clean: ## remove what was built
 
 install: ## put the built binary into PREFIX/bin (/usr/local); `make build` comes first
 	install -D -m 755 $(target)/release/ringside $(DESTDIR)$(PREFIX)/bin/ringside
+	test ! -e $(target)/release/libringside_dpdk.so || install -D -m 644 \
+		$(target)/release/libringside_dpdk.so $(DESTDIR)$(PREFIX)/lib/ringside/libringside_dpdk.so
 
 # Packet sockets, namespaces and BPF need it. Asked before the build, which takes minutes.
 .PHONY: root

@@ -78,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// Makes the pair again, with this MTU and so many queues at each end.
+    /// Makes the pair again, with this MTU and number of queues at each end.
     pub(crate) fn make_pair_again(&self, mtu: u32, queues: u16) {
         self.ip(&format!("link del {TX}"));
         self.add_pair(&format!("mtu {mtu} numtxqueues {queues} numrxqueues {queues}"));

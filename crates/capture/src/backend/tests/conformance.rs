@@ -12,18 +12,24 @@ use ringside_core::TimestampKind;
 /// A backend, as the suite has to know it.
 struct Subject {
     backend: &'static Description,
-    /// Makes of the wire's [`RX`] what it receives from; the name to open, for so many lanes.
+    /// Makes of the wire's [`RX`] what it receives from; the name to open, for `lanes` lanes.
     device: fn(&Wire, lanes: u16) -> String,
     /// Most lanes that are tried; 1 if it has one.
     lanes: u16,
     /// Longest frame that comes whole.
     frame_bytes_max: usize,
+    /// Outer tags of other protocols than 0x8100 come as they were.
+    keeps_tag_protocols: bool,
     /// Who stamps its frames.
     stamped_by: TimestampKind,
+    /// It counts frames that were lost before they were lent.
+    counts_losses: bool,
     /// What becomes of frames that the filter does not take.
     rest: Rest,
     /// It receives from its start on, not from its opening.
     begins_at_start: bool,
+    /// Why it cannot be had here, if it cannot.
+    missing: fn() -> Option<String>,
 }
 
 /// Frames that a filter does not take.
@@ -47,9 +53,12 @@ impl Subject {
             device: |_, _| RX.to_owned(),
             lanes: 1,
             frame_bytes_max: usize::MAX,
+            keeps_tag_protocols: true,
             stamped_by: TimestampKind::Kernel,
+            counts_losses: true,
             rest: Rest::Filtered,
             begins_at_start: true,
+            missing: || None,
         }
     }
 
@@ -71,6 +80,18 @@ impl Subject {
         sources
     }
 
+    /// The account of a source without a filter that has ended, and lent `lent` frames of the
+    /// `sent`.
+    fn assert_account(&self, source: &mut dyn Source, lent: u64, sent: u64) {
+        let counters = source.counters();
+        if self.counts_losses {
+            assert_balanced(&counters, lent + counters.passed);
+            assert_eq!(counters.received, Some(sent), "{counters:?}");
+        } else {
+            assert_eq!((counters.received, counters.in_flight), (None, Some(0)), "{counters:?}");
+        }
+    }
+
     fn start_one(&self, request: &OpenRequest) -> Box<dyn Source> {
         let mut sources = self.start(request);
         assert_eq!(sources.len(), 1);
@@ -84,6 +105,9 @@ fn run(path: &str, subject: &'static Subject, case: fn(&Subject, &Wire)) {
         return killed::receive(subject);
     }
     let (_, name) = path.split_once("::").unwrap();
+    if let Some(reason) = (subject.missing)() {
+        return ringside_testkit::skip(name, &reason);
+    }
     on_a_wire(name, move |wire| case(subject, wire));
 }
 
@@ -109,4 +133,5 @@ suite! {
     af_xdp of AF_XDP_SUBJECT;
     xdp_ring of XDP_RING_SUBJECT;
     pcap of PCAP_SUBJECT;
+    dpdk of DPDK_SUBJECT;
 }

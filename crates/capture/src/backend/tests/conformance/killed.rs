@@ -33,7 +33,7 @@ pub(super) fn a_killed_worker(subject: &Subject, wire: &Wire) {
     assert_same_bytes(&send_and_take(source.as_mut(), &frames), &frames);
     source.detach().unwrap();
     assert_eq!(drain(source.as_mut()), 0);
-    assert_balanced(&source.counters(), 500);
+    subject.assert_account(source.as_mut(), 500, 500);
 }
 
 /// True in the process that is to be killed.
@@ -41,7 +41,7 @@ pub(super) fn is_receiver() -> bool {
     std::env::var_os(DEVICE).is_some()
 }
 
-/// Receives until this process is killed, or nobody sends.
+/// Receives until this process is killed, or no frame comes.
 pub(super) fn receive(subject: &Subject) {
     let request = OpenRequest::new(&std::env::var(DEVICE).unwrap());
     let mut source = subject.start_one(&request);
