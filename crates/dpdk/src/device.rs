@@ -13,6 +13,9 @@ const INTERFACE_ARGUMENTS: [&str; 3] = ["iface", "rx_iface", "rx_iface_in"];
 pub const HEADER_BYTES: u32 = 14 + 8;
 /// A frame of Ethernet with that.
 pub const ETHERNET_BYTES: u32 = 1_500 + HEADER_BYTES;
+/// Least room of a frame: with DPDK's header no AF_XDP chunk of less than 2 KiB, which the kernel
+/// refuses.
+pub const FRAME_ROOM_MIN: u32 = 2 << 10;
 /// Most room of a frame: a power of two whose length, with DPDK's space in front, has 16 bits.
 pub const FRAME_ROOM_MAX: u32 = 32 << 10;
 
@@ -73,9 +76,9 @@ impl Device {
     }
 
     /// Gives `net_af_packet` on an interface of this MTU the sizes of its rings: the room of a
-    /// frame in them, in bytes, and the longest frame that comes whole if some do not. Other sizes that
-    /// are named are left out: the driver copies what its ring has for a frame, and does not look
-    /// whether there is room for it.
+    /// frame in them, in bytes, and the longest frame that comes whole if some do not. Other sizes
+    /// that are named are left out: the driver copies what its ring has for a frame, and does not
+    /// look whether there is room for it.
     pub fn set_packet_ring(
         &mut self,
         mtu_bytes: u32,
@@ -154,6 +157,23 @@ mod tests {
         device.set("size", 60);
         assert_eq!(device.words(), "net_pcap1,rx_pcap=/a=b,rx_pcap=/c,size=60");
         assert_eq!(Device::named("eth1").queues_named(), None);
+    }
+
+    #[test]
+    fn any_name_is_put_together_as_it_was_taken_apart() {
+        let seeds =
+            ["dpdk:0000:03:00.0,a=b", "dpdk:net_pcap0,rx_pcap=/a,rx_iface=e", "dpdk:net_af"];
+        let seeds = seeds.map(|seed| seed.as_bytes().to_vec());
+        ringside_testkit::fuzz("dpdk-devices", 50_000, &seeds, |bytes| {
+            let name = String::from_utf8_lossy(bytes);
+            let device = Device::named(&name);
+            if let Some(words) = name.strip_prefix(PREFIX) {
+                assert_eq!(device.words(), words);
+            }
+            let mut device = Device { is_card: false, ..device };
+            device.set_packet_ring(1_500, 1, |_| 64);
+            assert_eq!(device.values("framesz").collect::<Vec<_>>(), ["2048"]);
+        });
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{SinkConfig, SinkKind};
 use crate::interface::{self, SizeLimit};
 use crate::{Error, FRAME_BYTES_MIN};
 use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
-use ringside_dpdk::device::ETHERNET_BYTES;
+use ringside_dpdk::device::{ETHERNET_BYTES, FRAME_ROOM_MIN, HEADER_BYTES};
 use ringside_dpdk::eal::{self, Memory};
 use ringside_dpdk::{Device, Port, PortRequest, Sender};
 use std::sync::Arc;
@@ -44,10 +44,10 @@ impl DpdkSink {
         let mut device = Device::named(&name);
         let mtu_bytes = match device.kernel_interface() {
             Some(kernel) => interface::find(kernel)?.mtu_bytes,
-            None => ETHERNET_BYTES - ringside_dpdk::device::HEADER_BYTES,
+            None => ETHERNET_BYTES - HEADER_BYTES,
         };
         let limit = SizeLimit { mtu_bytes: mtu_bytes as usize };
-        let mut room_bytes = limit.frame_bytes_max() as u32;
+        let mut room_bytes = (limit.frame_bytes_max() as u32).max(FRAME_ROOM_MIN);
         if device.is_of("net_af_packet") {
             (room_bytes, _) = device.set_packet_ring(mtu_bytes, 1, |_| DESCRIPTORS);
         }

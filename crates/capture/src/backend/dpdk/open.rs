@@ -7,7 +7,7 @@ use crate::backend::opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
 use crate::backend::{BackendError, find_device, merge_warning, within};
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{Direction, FrameMeta, QueueId, Source};
-use ringside_dpdk::device::{ETHERNET_BYTES, FRAME_ROOM_MAX, HEADER_BYTES};
+use ringside_dpdk::device::{FRAME_ROOM_MAX, FRAME_ROOM_MIN, HEADER_BYTES};
 use ringside_dpdk::eal::{self, Memory};
 use ringside_dpdk::{Device, DpdkError, Opened, PortRequest, Properties};
 use ringside_filter::Prepared;
@@ -106,7 +106,7 @@ impl Plan {
     fn new(device: &mut Device, kernel: Option<&NetDevice>, lanes: u32, memory_bytes: u64) -> Plan {
         let mtu_bytes = kernel.map_or(0, |kernel| kernel.mtu_bytes);
         let longest = mtu_bytes.saturating_add(HEADER_BYTES);
-        let mut room_bytes = longest.clamp(ETHERNET_BYTES, FRAME_ROOM_MAX);
+        let mut room_bytes = longest.clamp(FRAME_ROOM_MIN, FRAME_ROOM_MAX);
         let mut cut_bytes = None;
         if device.is_of("net_af_packet") {
             // The driver copies as many bytes as its ring has for a frame, whatever room there is.
@@ -172,6 +172,13 @@ fn notes(
     let is_tap = device.is_of("net_af_packet");
     if is_tap && direction == CaptureDirection::Inbound {
         notes.push(format!("{driver} also receives what this host sends"));
+    }
+    if let ("net_af_xdp", Some(interface)) = (driver, device.kernel_interface()) {
+        // Taking it off needs rights that the run gives up.
+        notes.push(format!(
+            "{driver} leaves its XDP program on {interface}: afterwards, `ip link set {interface} \
+             xdp off`"
+        ));
     }
     if lanes > 1 && !properties.has_rss && device.is_card {
         notes.push(format!("{driver} does not spread frames over queues by their flow"));
