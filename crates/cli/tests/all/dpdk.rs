@@ -60,8 +60,7 @@ fn a_recording_by_rules_is_exact() {
     let rules = folder.add(
         "some.rules",
         "1: src port 1024 => take, cap 60\n2: src port 1025 => drop\n3: src port 1026 => count\n\
-         4: src port 1027-1033 => take\ndefault drop\n"
-            .to_owned(),
+         4: src port 1027-1033 => take\ndefault drop\n",
     );
     let recording = folder.path("recording");
     let device = "dpdk:net_pcap0,rx_iface_in=rx0";
