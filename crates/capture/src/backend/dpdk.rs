@@ -6,7 +6,7 @@
 //! `net_af_packet`. A lane is a receive queue that DPDK makes, with memory of its own.
 //!
 //! What the ledger gets (docs/LEDGER.md): `received` is what was taken from the driver plus what it
-//! counts as missed; of a driver that cannot count that ([`drivers`]) it is unknown. Filters run
+//! counts as missed; of a driver that cannot count that (`drivers.rs`) it is unknown. Filters run
 //! here, on the whole frame, with exact counts. At the start what waits is thrown away; at the end
 //! what waits is taken, and nothing after it.
 
