@@ -31,6 +31,8 @@ fuzz-deps: ## install also what guided fuzzing needs (as root)
 
 build: deps ## build target/release/ringside and the library for programs with libpcap
 	cargo build --release --package ringside-cli --package ringside-pcap
+	@test -e $(target)/release/libringside_dpdk.so && echo "with the plug-in for DPDK" || \
+		echo "without the plug-in for DPDK: \`apt-get install libdpdk-dev\` (docs/dpdk.md)"
 
 demo: root build ## record real programs on a private test network (as root), in less than a minute
 	$(target)/release/ringside demo
@@ -71,6 +73,8 @@ clean: ## remove what was built
 install: ## put what was built into PREFIX (/usr/local); `make build` comes first
 	install -D -m 755 $(target)/release/ringside $(DESTDIR)$(PREFIX)/bin/ringside
 	install -D -m 644 $(target)/release/libringside_pcap.so $(DESTDIR)$(PREFIX)/lib/libringside_pcap.so
+	test ! -e $(target)/release/libringside_dpdk.so || install -D -m 644 \
+		$(target)/release/libringside_dpdk.so $(DESTDIR)$(PREFIX)/lib/ringside/libringside_dpdk.so
 
 # Packet sockets, namespaces and BPF need it. Asked before the build, which takes minutes.
 .PHONY: root

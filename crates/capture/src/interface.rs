@@ -111,6 +111,14 @@ pub enum BackendError {
         /// Name of the interface.
         name: String,
     },
+    /// DPDK on a device.
+    #[error("DPDK on {name}: {source}")]
+    Dpdk {
+        /// Device.
+        name: String,
+        /// The reason, with its fix.
+        source: ringside_dpdk::DpdkError,
+    },
     /// The backend cannot do what was asked for.
     #[error(transparent)]
     Unable(#[from] Unable),
@@ -139,11 +147,17 @@ pub enum Unable {
         max: usize,
     },
     /// The card's stamps of a backend that has its own.
-    #[error("xdp-ring stamps frames itself")]
-    OwnStamps,
+    #[error("{backend} stamps frames itself")]
+    OwnStamps {
+        /// As people name it.
+        backend: &'static str,
+    },
     /// A way of waiting for which something would have to wake the worker.
-    #[error("nothing wakes a worker of xdp-ring")]
-    NothingWakes,
+    #[error("nothing wakes a worker of {backend}")]
+    NothingWakes {
+        /// As people name it.
+        backend: &'static str,
+    },
 }
 
 fn meant(similar: &[String]) -> String {

@@ -72,8 +72,8 @@ fn of_backend(error: &BackendError) -> Option<&'static str> {
         BackendError::Unable(unable) => Some(match unable {
             Unable::OneLane => ": leave out --queues, or use --backend af-packet",
             Unable::LongFilter { .. } => ": shorten it, or use --backend af-packet",
-            Unable::OwnStamps => ": leave out --hardware-time, or use --backend af-xdp",
-            Unable::NothingWakes => ": use --wait sleep or spin, or --backend af-xdp",
+            Unable::OwnStamps { .. } => ": leave out --hardware-time, or use --backend af-xdp",
+            Unable::NothingWakes { .. } => ": use --wait sleep or spin, or --backend af-xdp",
         }),
         BackendError::SeveralWriters { .. } => Some(": use --backend af-xdp"),
         BackendError::TakesTags { .. } => Some(", or use --backend af-xdp"),
@@ -205,7 +205,7 @@ fn of_options(refused: &Refused) -> String {
         Refused::Threads { backend, threads } => {
             let fix = match backend.lane {
                 LaneKind::Queue => "use --backend af-xdp, or more receive queues".to_owned(),
-                LaneKind::FanoutMember | LaneKind::Device => {
+                LaneKind::FanoutMember | LaneKind::OwnQueue | LaneKind::Device => {
                     format!("spread the frames over more lanes with --queues {threads}")
                 }
             };
@@ -326,7 +326,7 @@ mod tests {
                 "link type: use `--backend pcap`",
             ),
             (
-                BackendError::Unable(Unable::OwnStamps).into(),
+                BackendError::Unable(Unable::OwnStamps { backend: "xdp-ring" }).into(),
                 "itself: leave out --hardware-time, or use --backend af-xdp",
             ),
             (BackendError::SeveralWriters { name: name() }.into(), "at once: use --backend af-xdp"),

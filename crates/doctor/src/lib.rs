@@ -13,6 +13,7 @@
 pub mod backends;
 mod check;
 mod clock;
+mod dpdk;
 mod interface;
 mod machine;
 mod polling;

@@ -1,7 +1,7 @@
 //! The machine: kernel, privileges, BPF, memory, limits, and what dead processes left.
 
 use super::check::{Check, Checks, State};
-use super::clock;
+use super::{clock, dpdk};
 use ringside_core::Shown;
 use ringside_keeper::Request;
 use ringside_sys::bpf;
@@ -29,7 +29,8 @@ pub fn checks() -> Vec<Check> {
     if let Ok(text) = read_to_string(JIT) {
         jit(&mut checks, text.trim());
     }
-    huge_pages(&mut checks, &read_to_string("/proc/meminfo").unwrap_or_default());
+    let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();
+    huge_pages(&mut checks, &meminfo);
     for (name, file, wanted) in [
         ("transparent huge pages", "enabled", "madvise"),
         ("huge pages of shared memory", "shmem_enabled", "advise"),
@@ -41,6 +42,7 @@ pub fn checks() -> Vec<Check> {
     }
     limits(&mut checks);
     clock::of_machine(&mut checks);
+    dpdk::checks(&mut checks, Path::new("/"), &meminfo);
     leftovers(&mut checks);
     checks.into_vec()
 }

@@ -11,8 +11,8 @@ use crate::placement::{Placed, PlacementOptions};
 use crate::refused::Refused;
 use ringside_capture::backend::af_xdp::{Stamps, Waiting};
 use ringside_capture::backend::{
-    AF_PACKET, BackendError, Description, KernelSide, LaneKind, OpenRequest, OpenedLanes, PCAP,
-    af_packet,
+    AF_PACKET, BackendError, DPDK, Description, KernelSide, LaneKind, OpenRequest, OpenedLanes,
+    PCAP, af_packet, dpdk,
 };
 use ringside_capture::keep::{InterfacePreFilter, RulesBuilder};
 use ringside_capture::placement::LaneFacts;
@@ -213,13 +213,13 @@ impl<'a> Plan<'a> {
         let by_queue = match kind {
             LaneKind::Queue => true,
             LaneKind::FanoutMember => options.fanout == FanoutMode::Queue,
-            LaneKind::Device => false,
+            LaneKind::OwnQueue | LaneKind::Device => false,
         };
         let threads = usize::from(options.threads);
         let lane = |lane| LaneFacts { interface, queue: by_queue.then_some(lane), threads };
         let count = match kind {
             LaneKind::Queue => driver::lanes(options, self.name),
-            LaneKind::FanoutMember | LaneKind::Device => options.lane_count(),
+            LaneKind::FanoutMember | LaneKind::OwnQueue | LaneKind::Device => options.lane_count(),
         };
         (0..count).map(lane).collect()
     }
@@ -340,6 +340,9 @@ fn choose(opening: Opening<'_>, name: &str) -> anyhow::Result<&'static Descripti
     let Opening { options, rules, notes, .. } = opening;
     if let Some(backend) = options.backend {
         return Ok(backend);
+    }
+    if name.starts_with(dpdk::PREFIX) {
+        return Ok(&DPDK);
     }
     let interface = name.to_owned();
     match af_packet::link_type(name) {

@@ -6,12 +6,14 @@
 //! | `af-packet` | a packet socket, many frames a call |
 //! | `tx-ring` | a packet socket with a ring in shared memory (TPACKET_V2) |
 //! | `pcap` | libpcap, on any device that it knows |
+//! | `dpdk` | a queue of a DPDK driver, where its plug-in is |
 //!
 //! [`open`] tries what was asked for, or chooses, and says why. What the kinds can do, and which
 //! counters feed their accounts, is in docs/transmit.md.
 
 mod af_packet;
 mod af_xdp;
+mod dpdk;
 mod outlet;
 mod pcap;
 mod segment;
@@ -21,6 +23,7 @@ mod tx_ring;
 pub(crate) use af_packet::hand_over;
 pub use af_packet::{PacketOptions, PacketSink};
 pub use af_xdp::XdpSink;
+pub use dpdk::DpdkSink;
 pub use pcap::PcapSink;
 pub(crate) use segment::{put_chained, put_segment};
 pub use tx_ring::TxRingSink;
@@ -46,11 +49,17 @@ pub enum SinkKind {
     TxRing,
     /// libpcap.
     Pcap,
+    /// DPDK.
+    Dpdk,
 }
 
 impl SinkKind {
     /// All kinds.
-    pub const ALL: [SinkKind; 4] =
+    pub const ALL: [SinkKind; 5] =
+        [SinkKind::AfXdp, SinkKind::AfPacket, SinkKind::TxRing, SinkKind::Pcap, SinkKind::Dpdk];
+
+    /// Those of the kernel's, whose accounts say what became of each frame at the interface.
+    pub const OF_KERNEL: [SinkKind; 4] =
         [SinkKind::AfXdp, SinkKind::AfPacket, SinkKind::TxRing, SinkKind::Pcap];
 
     /// The name in options and messages.
@@ -60,6 +69,7 @@ impl SinkKind {
             SinkKind::AfPacket => "af-packet",
             SinkKind::TxRing => "tx-ring",
             SinkKind::Pcap => "pcap",
+            SinkKind::Dpdk => "dpdk",
         }
     }
 }
@@ -109,6 +119,8 @@ pub enum AnySink {
     TxRing(Box<TxRingSink>),
     /// libpcap.
     Pcap(Box<PcapSink>),
+    /// DPDK.
+    Dpdk(Box<DpdkSink>),
 }
 
 /// A sink, and the lines that say how it came about.
@@ -142,6 +154,7 @@ fn open_kind(
         SinkKind::AfPacket => AnySink::AfPacket(Box::new(PacketSink::open(config)?)),
         SinkKind::TxRing => AnySink::TxRing(Box::new(TxRingSink::open(config)?)),
         SinkKind::Pcap => AnySink::Pcap(Box::new(PcapSink::open(config)?)),
+        SinkKind::Dpdk => AnySink::Dpdk(Box::new(DpdkSink::open(config)?)),
     })
 }
 
@@ -183,6 +196,7 @@ macro_rules! each {
             AnySink::AfPacket($inner) => $call,
             AnySink::TxRing($inner) => $call,
             AnySink::Pcap($inner) => $call,
+            AnySink::Dpdk($inner) => $call,
         }
     };
 }
@@ -203,6 +217,7 @@ impl AnySink {
             AnySink::AfPacket(_) => SinkKind::AfPacket,
             AnySink::TxRing(_) => SinkKind::TxRing,
             AnySink::Pcap(_) => SinkKind::Pcap,
+            AnySink::Dpdk(_) => SinkKind::Dpdk,
         }
     }
 }
@@ -271,7 +286,7 @@ mod tests {
         for kind in SinkKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }
-        let error = "dpdk".parse::<SinkKind>().unwrap_err();
-        assert!(error.contains("dpdk") && error.contains("af-xdp"), "{error}");
+        let error = "netmap".parse::<SinkKind>().unwrap_err();
+        assert!(error.contains("netmap") && error.contains("af-xdp"), "{error}");
     }
 }

@@ -36,6 +36,12 @@ pub(super) enum Kind {
     /// This program through libpcap.
     #[value(name = "ringside-pcap")]
     RingsidePcap,
+    /// This program through DPDK with net_af_xdp.
+    #[value(name = "ringside-dpdk-af-xdp")]
+    RingsideDpdkXdp,
+    /// This program through DPDK with net_af_packet.
+    #[value(name = "ringside-dpdk-af-packet")]
+    RingsideDpdkPacket,
     /// tcpdump to /dev/null.
     Tcpdump,
     /// dumpcap of Wireshark to /dev/null.
@@ -70,6 +76,8 @@ impl Kind {
             Kind::RingsideRing => "ringside-xdp-ring",
             Kind::RingsidePacket => "ringside-af-packet",
             Kind::RingsidePcap => "ringside-pcap",
+            Kind::RingsideDpdkXdp => "ringside-dpdk-af-xdp",
+            Kind::RingsideDpdkPacket => "ringside-dpdk-af-packet",
             Kind::Tcpdump => "tcpdump",
             Kind::Dumpcap => "dumpcap",
             Kind::Netsniff => "netsniff-ng",
@@ -89,6 +97,7 @@ impl Kind {
             Kind::Dumpcap => Tool::Dumpcap.version().is_some(),
             Kind::Netsniff => Tool::Netsniff.version().is_some(),
             kind if kind.is_testpmd() => testpmd::is_installed(),
+            kind if kind.is_own_by_dpdk() => ringside_dpdk::release().is_ok(),
             _ => true,
         }
     }
@@ -96,6 +105,11 @@ impl Kind {
     /// True if it is testpmd, which cannot do without huge pages.
     pub(super) fn is_testpmd(self) -> bool {
         matches!(self, Kind::TestpmdXdp | Kind::TestpmdXdpSpin | Kind::TestpmdPacket)
+    }
+
+    /// True if it is this program, by DPDK's drivers.
+    fn is_own_by_dpdk(self) -> bool {
+        matches!(self, Kind::RingsideDpdkXdp | Kind::RingsideDpdkPacket)
     }
 
     /// True if no tool receives: what the interface receives counts.
@@ -106,7 +120,7 @@ impl Kind {
     /// What is on the interface before the tool starts.
     pub(super) fn standing(self) -> Standing {
         match self {
-            Kind::TestpmdXdp | Kind::TestpmdXdpSpin => Standing::Nothing,
+            Kind::TestpmdXdp | Kind::TestpmdXdpSpin | Kind::RingsideDpdkXdp => Standing::Nothing,
             Kind::XdpDrop => Standing::Drop,
             Kind::XdpDropStamp => Standing::DropStamp,
             _ => Standing::Root,
@@ -244,17 +258,30 @@ impl Contender {
             Kind::RingsidePacket => "af-packet",
             Kind::RingsidePcap => "pcap",
             Kind::RingsideRing => "xdp-ring",
+            kind if kind.is_own_by_dpdk() => "dpdk",
             _ => "af-xdp",
         };
         let mut command = vec![tools::own_program()];
-        let fixed = ["capture", "--count", "--json", "--no-control", "-Qin", "--backend", backend];
+        let fixed = ["capture", "--count", "--json", "--no-control", "--backend", backend];
         command.extend(fixed.map(OsString::from));
+        // DPDK's drivers take what there is.
+        command.extend((!self.kind.is_own_by_dpdk()).then(|| "-Qin".into()));
         command.extend(["--kernel-ring-size".into(), MEMORY_BYTES.to_string().into()]);
-        for interface in interfaces {
-            command.extend(["-i".into(), interface.into()]);
+        for (index, interface) in interfaces.iter().enumerate() {
+            let device = match self.kind {
+                // By itself the driver polls the queue by system calls, as testpmd's spin does not.
+                Kind::RingsideDpdkXdp => {
+                    format!("dpdk:net_af_xdp{index},iface={interface},busy_budget=0")
+                }
+                _ => interface.clone(),
+            };
+            command.extend(["-i".into(), device.into()]);
         }
         command.extend(self.way.as_ref().map(Way::options).into_iter().flatten());
-        let is_watched = self.way.is_none();
+        let is_watched = self.way.is_none() && !self.kind.is_own_by_dpdk();
+        if self.kind.is_own_by_dpdk() {
+            command.extend(["--wait".into(), "spin".into()]);
+        }
         Program {
             name: self.to_string(),
             command,

@@ -3,7 +3,7 @@
 
 use super::kernel_side::{KernelSide, Restore};
 use super::opening::{OpenRequest, OpenedLanes};
-use super::{BackendError, af_packet, af_xdp, pcap, xdp_ring};
+use super::{BackendError, af_packet, af_xdp, dpdk, pcap, xdp_ring};
 use crate::interface::Unable;
 use ringside_core::LinkType;
 use std::os::fd::OwnedFd;
@@ -67,17 +67,20 @@ pub enum LaneKind {
     FanoutMember,
     /// A receive queue of the interface.
     Queue,
+    /// A receive queue that the backend makes: as many as the device can have.
+    OwnQueue,
     /// The whole device.
     Device,
 }
 
 pub use af_packet::AF_PACKET;
 pub use af_xdp::AF_XDP;
+pub use dpdk::DPDK;
 pub use pcap::PCAP;
 pub use xdp_ring::XDP_RING;
 
 /// All of them.
-pub static BACKENDS: [&Description; 4] = [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP];
+pub static BACKENDS: [&Description; 5] = [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP, &DPDK];
 
 /// What another process said that the kernel holds of a lane: the backend's name, its facts and its
 /// descriptors. `None` if that makes no sense.

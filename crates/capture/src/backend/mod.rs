@@ -4,6 +4,7 @@
 //! - [`af_xdp`]: frames from inside the driver, taken away from the host; the fastest.
 //! - [`xdp_ring`]: the same by a program's own copy; the fastest where a driver must copy.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
+//! - [`dpdk`]: DPDK's drivers in user space, where DPDK is installed.
 //! - [`mod@file`]: files and recordings, one lane.
 //!
 //! [`Description`] says what each is and opens it, by what stands in [`OpenRequest`];
@@ -12,6 +13,7 @@
 pub mod af_packet;
 pub mod af_xdp;
 mod description;
+pub mod dpdk;
 pub mod file;
 mod in_driver;
 pub(crate) mod kernel_side;
@@ -23,7 +25,7 @@ pub mod xdp_ring;
 pub(crate) use crate::interface::find_device;
 pub use crate::interface::{BackendError, Unable};
 pub use description::{
-    AF_PACKET, AF_XDP, BACKENDS, Description, LaneKind, PCAP, XDP_RING, restore,
+    AF_PACKET, AF_XDP, BACKENDS, DPDK, Description, LaneKind, PCAP, XDP_RING, restore,
 };
 pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 pub use kernel_side::{KernelCount, KernelSide, LastReading, Restore};

@@ -1,6 +1,8 @@
 //! A wire for the tests of the backends: two ends of a veth pair in a namespace of its own, and a
 //! sender on one of them.
 
+mod conformance;
+
 use ringside_core::{OwnedFrame, Source, SourceCounters};
 use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::netns::Namespace;
@@ -35,11 +37,16 @@ pub(crate) fn on_a_wire(name: &str, test: impl FnOnce(&Wire) + Send + 'static) {
         thread::pin_to_cpu(cpus[cpus.len() - 1]).unwrap();
         let wire = Wire::new();
         Namespace::open(&wire.namespace).unwrap().enter().unwrap();
-        // Until the kernel has noticed the link it drops what is sent.
-        wait_until("the link", || [TX, RX].iter().all(|end| device(end).is_noticed()));
+        wait_for_link();
         test(&wire);
     };
-    std::thread::spawn(body).join().unwrap_or_else(|panic| resume_unwind(panic));
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap();
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+}
+
+/// Until the kernel has noticed the link it drops what is sent.
+fn wait_for_link() {
+    wait_until("the link", || [TX, RX].iter().all(|end| device(end).is_noticed()));
 }
 
 /// A namespace with the pair; deleted on drop.
@@ -59,12 +66,23 @@ impl Wire {
             let key = format!("net.ipv6.conf.{family}.disable_ipv6=1");
             wire.inside("sysctl", &["-qw", &key]);
         }
-        wire.ip(&format!("link add {TX} mtu 65535 type veth peer name {RX} mtu 65535"));
-        for end in [TX, RX] {
-            wire.inside("ethtool", &["-K", end, "gro", "off", "tso", "off", "gso", "off"]);
-            wire.ip(&format!("link set {end} arp off up"));
-        }
+        wire.add_pair("mtu 65535");
         wire
+    }
+
+    fn add_pair(&self, properties: &str) {
+        self.ip(&format!("link add {TX} {properties} type veth peer name {RX} {properties}"));
+        for end in [TX, RX] {
+            self.inside("ethtool", &["-K", end, "gro", "off", "tso", "off", "gso", "off"]);
+            self.ip(&format!("link set {end} arp off up"));
+        }
+    }
+
+    /// Makes the pair again, with this MTU and number of queues at each end.
+    pub(crate) fn make_pair_again(&self, mtu: u32, queues: u16) {
+        self.ip(&format!("link del {TX}"));
+        self.add_pair(&format!("mtu {mtu} numtxqueues {queues} numrxqueues {queues}"));
+        wait_for_link();
     }
 
     /// `ip` with these words, in the namespace.
@@ -286,7 +304,19 @@ pub(crate) fn drain(source: &mut dyn Source) -> u64 {
     count
 }
 
-/// The same for one whose counters were `at_detach`: as many frames come as were counted to be
+/// Reads a detached source to its end.
+pub(crate) fn take_rest(source: &mut dyn Source) -> Vec<OwnedFrame> {
+    let (mut frames, start) = (Vec::new(), Instant::now());
+    while !source.is_finished() {
+        if let Some(batch) = source.next_batch(Duration::from_millis(20)).unwrap() {
+            frames.extend(batch.iter().map(|frame| frame.to_owned_frame()));
+        }
+        assert!(start.elapsed() < PATIENCE, "not drained after {} frames", frames.len());
+    }
+    frames
+}
+
+/// Drains one whose counters were `at_detach`: as many frames come as were counted to be
 /// there, and nothing else is counted any more.
 pub(crate) fn drain_counted(source: &mut dyn Source, at_detach: &SourceCounters) -> u64 {
     let count = drain(source);

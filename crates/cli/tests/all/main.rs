@@ -15,6 +15,7 @@ mod crashes;
 mod digests;
 mod dns;
 mod doctor;
+mod dpdk;
 mod drop;
 mod drop_pin;
 mod exactness;

@@ -8,7 +8,6 @@ use ringside_testkit::{Random, by_run, need_bpf_fs, need_root};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -396,21 +395,6 @@ fn a_dry_run_says_of_each_frame_what_would_become_of_it() {
     assert!(text.contains("no_neighbour       1"), "{text}");
     // Nothing was attached.
     assert_eq!(programs(&net), 0);
-}
-
-/// A file of pcap.
-fn write_pcap<'f>(path: &Path, frames: impl Iterator<Item = &'f [u8]>) {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_c3d4u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for frame in frames {
-        for word in [1, 0, frame.len() as u32, frame.len() as u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(frame);
-    }
-    std::fs::write(path, bytes).unwrap();
 }
 
 #[test]

@@ -43,7 +43,6 @@ pub fn all() -> Vec<Other> {
             probe: "/proc/net/pf_ring/info, libpfring",
         },
         Other { name: "netmap", found: exists("/dev/netmap"), probe: "/dev/netmap" },
-        Other { name: "dpdk", found: library("librte_eal.so"), probe: "librte_eal" },
     ]
 }
 

@@ -93,6 +93,7 @@ pub fn of(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> Vec<Proper
     add("several threads (RSS)", with(&|seen| lanes(tried, seen)), "opening several lanes");
     add("memory mapping", with(&|seen| size(seen.mapped_bytes)), "/proc/self/maps");
     let probe = match (tried.has_zero_copy, tried.is_in_driver) {
+        (true, _) if tried.lane == LaneKind::OwnQueue => "docs/dpdk.md, and the trial's way",
         (true, _) => "driver features of the interfaces here, and the trial's way",
         (false, true) => "by construction: the program copies each frame to its ring",
         (false, false) => "by construction: the kernel copies each frame to its ring",
@@ -134,7 +135,7 @@ fn size(bytes: u64) -> String {
 fn lanes(tried: &Description, seen: &Seen) -> String {
     let how = match tried.lane {
         LaneKind::FanoutMember => "fanout",
-        LaneKind::Queue => "one a queue",
+        LaneKind::Queue | LaneKind::OwnQueue => "one a queue",
         LaneKind::Device => "",
     };
     if seen.several_lanes { format!("yes ({how}; {LANES} tried)") } else { "no".into() }
@@ -143,6 +144,9 @@ fn lanes(tried: &Description, seen: &Seen) -> String {
 fn zero_copy(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> String {
     if !tried.has_zero_copy {
         return "no".into();
+    }
+    if tried.lane == LaneKind::OwnQueue {
+        return "yes, of cards (trial: copy by the driver)".into();
     }
     let can = named(facts, |features| features.zero_copy);
     let here = match seen {
@@ -185,6 +189,7 @@ fn kernel(tried: &Description, facts: &Facts) -> String {
         (LaneKind::FanoutMember, true) => "yes (eBPF filter)".into(),
         (LaneKind::Queue, true) => "yes (XDP program)".into(),
         (LaneKind::Device, _) => "yes (classic BPF filter)".into(),
+        (LaneKind::OwnQueue, _) => "no".into(),
         (_, false) => "no: programs are refused".into(),
     }
 }
@@ -200,6 +205,9 @@ fn change(facts: &Facts) -> String {
 
 fn interface(tried: &Description) -> String {
     match tried.interface {
+        Some(_) if tried.lane == LaneKind::OwnQueue => {
+            ringside_dpdk::release().unwrap_or_else(|_| "DPDK".into())
+        }
         Some(name) => format!("own ({name})"),
         None => {
             let maps = read_to_string("/proc/self/maps").unwrap_or_default();
@@ -214,6 +222,7 @@ fn architecture(tried: &Description, seen: Option<&Seen>) -> String {
     // A backend that has one way is in the driver or not there.
     let is_native = |seen: &Seen| seen.way.is_empty() || seen.way.starts_with("native");
     match (tried.is_in_driver, seen) {
+        _ if tried.lane == LaneKind::OwnQueue => "kernel bypass, of cards".into(),
         (true, Some(seen)) if is_native(seen) => "in-kernel fast path".into(),
         (true, _) => "behind the driver".into(),
         (false, _) => "tap on the kernel's stack".into(),
@@ -226,6 +235,9 @@ fn system() -> String {
 }
 
 fn cards(tried: &Description, facts: &Facts) -> String {
+    if tried.lane == LaneKind::OwnQueue {
+        return "those that DPDK has a driver for; any by net_af_packet".into();
+    }
     if !tried.is_in_driver {
         return "any".into();
     }
@@ -252,7 +264,7 @@ fn counting(seen: &Seen) -> String {
     match seen.received {
         Some(received) if received == seen.frames => "exact".into(),
         Some(received) => format!("{received} received, {} lent", seen.frames),
-        None => "unknown".into(),
+        None => "taken exactly, losses unknown".into(),
     }
 }
 

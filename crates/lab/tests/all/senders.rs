@@ -365,7 +365,7 @@ fn an_interface_that_goes_in_the_middle_leaves_an_account() {
     if !ready("an_interface_that_goes_in_the_middle_leaves_an_account") {
         return;
     }
-    let sinks = SinkKind::ALL.map(SenderKind::Sink);
+    let sinks = SinkKind::OF_KERNEL.map(SenderKind::Sink);
     let others = [SenderKind::Packet, SenderKind::Live, SenderKind::Even];
     let mut refused_by_all = 0;
     for (event, said) in [("set tx0 down", "down"), ("delete tx0", "removed")] {

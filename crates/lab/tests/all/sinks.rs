@@ -6,7 +6,7 @@ use ringside_lab::{Lab, LabConfig, Napi};
 use ringside_netdev::{self as netdev, DeviceStatistics};
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
-use ringside_testkit::{Random, WAIT_MAX, need_root, need_tool};
+use ringside_testkit::{Random, WAIT_MAX, need_root, need_tool, skip};
 use ringside_transmit::sink::{AnySink, SinkConfig, SinkKind, open};
 use ringside_transmit::{Error, Shape};
 use std::ops::Range;
@@ -80,9 +80,14 @@ fn judged(before: DeviceStatistics, frames: u64) -> (u64, u64) {
 }
 
 fn all_kinds(config: LabConfig, sizes: &str, count: u64) {
+    each_as_it_is(&SinkKind::OF_KERNEL, config, sizes, count);
+}
+
+/// Frames come out as they were put, all of them, and the account says so.
+fn each_as_it_is(kinds: &[SinkKind], config: LabConfig, sizes: &str, count: u64) {
     let lab = Lab::up(&config).unwrap();
     let shape = Shape::new(sizes.parse().unwrap(), 3).unwrap();
-    for kind in SinkKind::ALL {
+    for &kind in kinds {
         let witness = Witness::start(lab.status());
         at_sender(&lab, || {
             let before = statistics("tx0");
@@ -120,6 +125,21 @@ fn every_kind_sends_frames_of_all_lengths_as_they_are() {
     }
 }
 
+/// By net_af_packet, which a sink on an interface of the kernel's is.
+#[test]
+fn dpdk_sends_frames_of_all_lengths_as_they_are() {
+    const NAME: &str = "dpdk_sends_frames_of_all_lengths_as_they_are";
+    if !ready(NAME) {
+        return;
+    }
+    if let Err(error) = ringside_dpdk::release() {
+        return skip(NAME, &error.to_string());
+    }
+    each_as_it_is(&[SinkKind::Dpdk], config("sink-dpdk"), "14-1514", 3000);
+    let jumbo = LabConfig { mtu: 9000, ..config("sink-dpdk-jumbo") };
+    each_as_it_is(&[SinkKind::Dpdk], jumbo, "14,2024,4073,9014", 300);
+}
+
 #[test]
 fn every_kind_sends_long_frames_where_the_mtu_allows() {
     if ready("every_kind_sends_long_frames_where_the_mtu_allows") {
@@ -141,7 +161,7 @@ fn what_a_full_ring_refuses_is_counted_to_the_frame() {
     let lab = Lab::up(&LabConfig { napi, ..config("sink-full") }).unwrap();
     let received = || inside(&lab.status().receiver_namespace, || statistics("rx0").rx_packets);
     let shape = Shape::new("64".parse().unwrap(), 1).unwrap();
-    for kind in SinkKind::ALL {
+    for kind in SinkKind::OF_KERNEL {
         let before = received();
         let accepted = at_sender(&lab, || {
             let before = statistics("tx0");
@@ -313,7 +333,7 @@ fn an_interface_that_goes_is_named_and_the_account_balances() {
         return;
     }
     for (event, said) in [("set tx0 down", "was set down"), ("delete tx0", "was removed")] {
-        for kind in SinkKind::ALL {
+        for kind in SinkKind::OF_KERNEL {
             let name = format!("sink-gone-{}-{kind}", event.len());
             let lab = Lab::up(&config(&name)).unwrap();
             let namespace = &lab.status().sender_namespace;
@@ -351,7 +371,7 @@ fn what_is_not_handed_over_in_time_is_refused_and_never_sent() {
     }
     let lab = Lab::up(&config("sink-time")).unwrap();
     at_sender(&lab, || {
-        for kind in SinkKind::ALL {
+        for kind in SinkKind::OF_KERNEL {
             let before = statistics("tx0");
             let mut sink = opened(kind, 0);
             let waiting = if kind == SinkKind::Pcap { 0 } else { 40 };
@@ -389,7 +409,7 @@ fn auto_says_what_it_chose_and_errors_what_fixes_them() {
         let queue = SinkConfig { queue: 9, ..SinkConfig::new("tx0") };
         let error = text(open(Some(SinkKind::AfXdp), &queue));
         assert!(error.contains("queue 9") && error.contains("ethtool -l"), "{error}");
-        for kind in SinkKind::ALL {
+        for kind in SinkKind::OF_KERNEL {
             assert!(text(open(Some(kind), &SinkConfig::new("tx7"))).contains("ip link"));
             let mut sink = opened(kind, 0);
             let long = sink.put(1519, None, |_| ()).unwrap_err().to_string();
@@ -409,7 +429,7 @@ fn auto_says_what_it_chose_and_errors_what_fixes_them() {
 fn tags_and_lengths() {
     let mut tagged = [8; 1518];
     tagged[12..14].copy_from_slice(&[0x81, 0x00]);
-    for kind in SinkKind::ALL {
+    for kind in SinkKind::OF_KERNEL {
         let before = statistics("tx0");
         let mut sink = opened(kind, 0);
         for _ in 0..2 {

@@ -83,6 +83,9 @@ fn skipped(out: &mut String, skipped: &Unsendable) {
 
 /// What the interface itself says, where it says something else.
 fn counted(out: &mut String, done: &ReplayReport, interface: &str) {
+    if interface.starts_with(ringside_dpdk::PREFIX) {
+        return;
+    }
     let Some(counts) = done.interface else {
         let _ = writeln!(out, "{interface} is gone, and what it counted with it");
         return;

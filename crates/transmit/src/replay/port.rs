@@ -7,9 +7,14 @@ use crate::{Error, Pace, Rate};
 use ringside_netdev::{self as netdev, NetDevice};
 use std::time::{Duration, Instant};
 
-/// An interface of the calling thread's namespace.
+/// Of a device that DPDK has, as it comes.
+const ETHERNET_MTU: usize = 1_500;
+
+/// An interface of the calling thread's namespace, or a device of DPDK's.
 pub(crate) struct Port {
-    device: NetDevice,
+    name: String,
+    /// None of DPDK's, which the kernel does not know.
+    device: Option<NetDevice>,
 }
 
 impl Port {
@@ -17,18 +22,23 @@ impl Port {
     /// There is no such interface, its frames are not Ethernet, or it is down or
     /// has no link.
     pub fn open(name: &str) -> Result<Port, Error> {
-        let device = interface::find_linked(name)?;
+        let name = name.to_owned();
+        if name.starts_with(ringside_dpdk::PREFIX) {
+            return Ok(Port { name, device: None });
+        }
+        let device = interface::find_linked(&name)?;
         interface::check_ethernet(&device, "a replay")?;
-        Ok(Port { device })
+        Ok(Port { name, device: Some(device) })
     }
 
     pub fn name(&self) -> &str {
-        &self.device.name
+        &self.name
     }
 
     /// What it takes.
     pub fn size_limit(&self) -> SizeLimit {
-        SizeLimit { mtu_bytes: self.device.mtu_bytes as usize }
+        let mtu = self.device.as_ref().map_or(ETHERNET_MTU, |device| device.mtu_bytes as usize);
+        SizeLimit { mtu_bytes: mtu }
     }
 
     pub fn pace(&self, rate: Rate) -> Result<Pace, Error> {
@@ -38,13 +48,13 @@ impl Port {
     }
 
     /// What it has counted since it was opened, once it has counted `accepted` frames or it is
-    /// clear that it will not; `None` if it is gone.
+    /// clear that it will not; `None` if it is gone, or no interface of the kernel's.
     pub fn counts(&self, accepted: u64) -> Option<InterfaceCounts> {
-        let begin = Instant::now();
-        let before = self.device.statistics;
+        let device = self.device.as_ref()?;
+        let (begin, before) = (Instant::now(), device.statistics);
         loop {
             let devices = netdev::list().ok()?;
-            let now = devices.iter().find(|device| device.ifindex == self.device.ifindex)?;
+            let now = devices.iter().find(|now| now.ifindex == device.ifindex)?;
             let counts = InterfaceCounts {
                 tx_packets: now.statistics.tx_packets.saturating_sub(before.tx_packets),
                 tx_dropped: now.statistics.tx_dropped.saturating_sub(before.tx_dropped),

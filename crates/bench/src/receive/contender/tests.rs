@@ -116,3 +116,13 @@ fn testpmd_stays_away_from_real_cards_and_has_its_pages() {
     assert_eq!(contender(Kind::Ringside).huge_pages(12), 12 * 20);
     assert_eq!(contender(Kind::Tcpdump).huge_pages(12), 0);
 }
+
+#[test]
+fn devices_of_dpdk_are_named_for_its_drivers() {
+    let line = &lines(&contender(Kind::RingsideDpdkXdp), &["rx0", "rx1"])[0];
+    for part in ["--backend dpdk", "-i dpdk:net_af_xdp1,iface=rx1,busy_budget=0", "--wait spin"] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    let line = &lines(&contender(Kind::RingsideDpdkPacket), &["rx0"])[0];
+    assert!(line.contains("-i rx0 ") && !line.contains("-Qin"), "{line}");
+}

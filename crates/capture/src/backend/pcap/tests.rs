@@ -6,24 +6,6 @@ fn config() -> PcapConfig {
 }
 
 #[test]
-fn every_frame_comes_once_in_order_with_its_bytes() {
-    on_a_wire("pcap: every_frame_comes_once_in_order_with_its_bytes", |_| {
-        let mut source = open(&config()).unwrap();
-        assert_eq!(source.interfaces()[0].link_type, LinkType::ETHERNET);
-        let frames: Vec<Vec<u8>> = std::iter::repeat_n(zoo(), 5).flatten().collect();
-        let start = clock::realtime_now();
-        let got = send_and_take(&mut source, &frames);
-        assert_same_bytes(&got, &frames);
-        assert!(got.iter().all(|frame| frame.meta.timestamp >= start), "nanoseconds of now");
-        assert!(got.iter().any(|frame| frame.meta.timestamp.0 % 1000 != 0), "not microseconds");
-        source.detach().unwrap();
-        assert_eq!(drain(&mut source), 0);
-        assert_balanced(&source.counters(), frames.len() as u64);
-        assert_eq!(source.counters().received, Some(frames.len() as u64));
-    });
-}
-
-#[test]
 fn sent_frames_do_not_count_unless_asked_for() {
     on_a_wire("pcap: sent_frames_do_not_count_unless_asked_for", |_| {
         let frames: Vec<Vec<u8>> = (0..300).map(|number| numbered(number, 100)).collect();
@@ -64,28 +46,6 @@ fn a_filter_selects_and_leaves_the_rest_uncounted() {
 }
 
 #[test]
-fn detaching_in_full_traffic_is_exact() {
-    on_a_wire("pcap: detaching_in_full_traffic_is_exact", |_| {
-        let load = Load::start((0..640).map(|i| numbered(i, 60 + i as usize % 900)).collect());
-        for round in 0..10 {
-            let ring_bytes = if round % 2 == 0 { 256 << 10 } else { 4 << 20 };
-            let mut source =
-                open(&PcapConfig { ring_bytes, block_timeout_ms: 20, ..config() }).unwrap();
-            load.run_for(1_000);
-            let first = source.next_batch(Duration::ZERO).unwrap();
-            let mut lent = first.map_or(0, |batch| batch.frame_count() as u64);
-            source.detach().unwrap();
-            let received = source.counters().received;
-            load.run_for(500);
-            lent += drain(&mut source);
-            assert_balanced(&source.counters(), lent);
-            assert_eq!(source.counters().received, received);
-            assert!(received > Some(0));
-        }
-    });
-}
-
-#[test]
 fn the_any_device_is_cooked() {
     on_a_wire("pcap: the_any_device_is_cooked", |_| {
         let mut source =
@@ -95,40 +55,5 @@ fn the_any_device_is_cooked() {
         send(TX, &[numbered(1, 100)]);
         let got = take(&mut source, 1);
         assert_eq!(got[0].bytes[got[0].bytes.len() - 86..], numbered(1, 100)[14..]);
-    });
-}
-
-#[test]
-fn devices_that_cannot_be_captured_are_named() {
-    on_a_wire("pcap: devices_that_cannot_be_captured_are_named", |wire| {
-        let error = open(&PcapConfig::new("rsafp-rd")).err().unwrap().to_string();
-        assert!(error.contains("did you mean rsafp-rx"), "{error}");
-        wire.ip("link set rsafp-rx down");
-        let error = open(&config()).err().unwrap().to_string();
-        assert!(error.contains("ip link set rsafp-rx up"), "{error}");
-    });
-}
-
-#[test]
-fn an_interface_that_goes_away_ends_the_source() {
-    on_a_wire("pcap: an_interface_that_goes_away_ends_the_source", |wire| {
-        for (words, event) in
-            [("link set rsafp-rx down", "was set down"), ("link del rsafp-rx", "was removed")]
-        {
-            let mut source = open(&config()).unwrap();
-            wire.ip(words);
-            let start = Instant::now();
-            let error = loop {
-                match source.next_batch(Duration::from_millis(20)) {
-                    Ok(_) => assert!(start.elapsed() < PATIENCE),
-                    Err(error) => break error,
-                }
-            };
-            assert!(error.to_string().contains(event), "{error}");
-            assert!(source.is_finished());
-            if event == "was set down" {
-                wire.ip("link set rsafp-rx up");
-            }
-        }
     });
 }

@@ -28,8 +28,10 @@ pub static XDP_RING: Description = Description {
 
 fn check(request: &OpenRequest) -> Result<(), Unable> {
     match (request.stamps, request.waiting) {
-        (Stamps::Hardware, _) => Err(Unable::OwnStamps),
-        (_, Waiting::Poll | Waiting::BusyPoll) => Err(Unable::NothingWakes),
+        (Stamps::Hardware, _) => Err(Unable::OwnStamps { backend: XDP_RING.name }),
+        (_, Waiting::Poll | Waiting::BusyPoll) => {
+            Err(Unable::NothingWakes { backend: XDP_RING.name })
+        }
         (_, Waiting::Spin | Waiting::Sleep) => Ok(()),
     }
 }

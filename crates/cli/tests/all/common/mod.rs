@@ -486,3 +486,18 @@ impl Collector {
         self.so_far()
     }
 }
+
+/// A file of pcap.
+pub fn write_pcap<'f>(path: &Path, frames: impl Iterator<Item = &'f [u8]>) {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for frame in frames {
+        for word in [1, 0, frame.len() as u32, frame.len() as u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    std::fs::write(path, bytes).unwrap();
+}

@@ -102,33 +102,6 @@ fn read_to_the_error(source: &mut AfPacketSource) -> (u64, SourceError) {
 }
 
 #[test]
-fn an_interface_that_goes_away_ends_the_source_with_what_it_had() {
-    on_a_wire("an_interface_that_goes_away_ends_the_source_with_what_it_had", |wire| {
-        let frames: Vec<Vec<u8>> = (0..500).map(|number| numbered(number, 200)).collect();
-        for (words, expected) in
-            [("link set rsafp-rx down", "was set down"), ("link del rsafp-rx", "was removed")]
-        {
-            let mut source = open_one(&config());
-            deliver(TX, &frames);
-            wire.ip(words);
-            let (lent, error) = read_to_the_error(&mut source);
-            let text = format!("interface {RX} {expected}; what was received before is kept");
-            assert_eq!(error.to_string(), text);
-            assert!(matches!(error, SourceError::InterfaceGone { .. }));
-            assert_eq!(lent, 500);
-            assert!(source.is_finished());
-            assert!(source.next_batch(Duration::ZERO).unwrap().is_none());
-            assert_balanced(&source.counters(), 500);
-            if expected == "was set down" {
-                wire.ip("link set rsafp-rx up");
-                send(TX, &frames);
-                assert_balanced(&source.counters(), 500);
-            }
-        }
-    });
-}
-
-#[test]
 fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
     on_a_wire("an_interface_that_goes_away_in_full_traffic_leaves_exact_counters", |wire| {
         for round in 0..5 {
@@ -149,18 +122,6 @@ fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
             wire.ip("link set rsafp-rx up");
             assert!(source.is_finished(), "round {round}");
         }
-    });
-}
-
-#[test]
-fn an_interface_that_is_down_is_refused_with_the_fix() {
-    on_a_wire("an_interface_that_is_down_is_refused_with_the_fix", |wire| {
-        wire.ip("link set rsafp-rx down");
-        let error = open(&config()).err().unwrap();
-        assert!(matches!(error, BackendError::InterfaceDown { .. }));
-        assert!(error.to_string().contains("ip link set rsafp-rx up"), "{error}");
-        let error = open(&AfPacketConfig::new("rsafp-rd")).err().unwrap().to_string();
-        assert!(error.contains("did you mean rsafp-rx"), "{error}");
     });
 }
 

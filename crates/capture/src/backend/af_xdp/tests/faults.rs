@@ -129,19 +129,6 @@ fn an_interface_that_goes_away_in_full_traffic_leaves_exact_counters() {
 }
 
 #[test]
-fn an_interface_that_is_down_is_refused_with_the_fix() {
-    on_a_wire("af_xdp_an_interface_that_is_down", |wire| {
-        wire.ip(&format!("link set {RX} down"));
-        let error = open(&config()).err().unwrap();
-        assert!(matches!(error, BackendError::InterfaceDown { .. }), "{error}");
-        assert!(error.to_string().contains("ip link set rsafp-rx up"), "{error}");
-        let none = AfXdpConfig { interface: "rsafp-rd".into(), ..config() };
-        let error = open(&none).err().unwrap().to_string();
-        assert!(error.contains("did you mean rsafp-rx"), "{error}");
-    });
-}
-
-#[test]
 fn promiscuous_mode_ends_with_the_sources() {
     on_a_wire("af_xdp_promiscuous_mode_ends_with_the_sources", |_| {
         assert_eq!(device(RX).promiscuity, 0);

@@ -2,19 +2,6 @@
 
 use super::*;
 use ringside_core::QueueId;
-use ringside_testkit::wait_until;
-
-/// Makes the pair again, with four queues at each end.
-fn four_queues(wire: &Wire) {
-    wire.ip(&format!("link del {TX}"));
-    let queues = "numtxqueues 4 numrxqueues 4";
-    wire.ip(&format!("link add {TX} mtu 9000 {queues} type veth peer name {RX} mtu 9000 {queues}"));
-    for end in [TX, RX] {
-        wire.inside("ethtool", &["-K", end, "gro", "off", "tso", "off", "gso", "off"]);
-        wire.ip(&format!("link set {end} arp off up"));
-    }
-    wait_until("the link", || [TX, RX].iter().all(|end| device(end).is_noticed()));
-}
 
 /// Frames of many flows: the sending kernel spreads them over the queues.
 fn flows(count: u32) -> Vec<Vec<u8>> {
@@ -28,7 +15,7 @@ fn number_of(frame: &OwnedFrame) -> usize {
 #[test]
 fn every_queue_has_a_lane_and_every_frame_is_in_one() {
     on_a_wire("af_xdp_every_queue_has_a_lane", |wire| {
-        four_queues(wire);
+        wire.make_pair_again(9000, 4);
         let frames = flows(20_000);
         let mut sources = open_started(&config());
         assert_eq!(sources.len(), 4);
@@ -71,7 +58,7 @@ fn take_into(source: &mut AfXdpSource, into: &mut Vec<OwnedFrame>) {
 #[test]
 fn frames_of_queues_without_a_lane_pass_to_the_host_and_are_counted() {
     on_a_wire("af_xdp_frames_of_queues_without_a_lane_pass", |wire| {
-        four_queues(wire);
+        wire.make_pair_again(9000, 4);
         let frames = flows(8_000);
         let config = AfXdpConfig { lanes: Some(2), ..config() };
         let opened = open(&config).unwrap();

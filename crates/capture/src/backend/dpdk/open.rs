@@ -1,0 +1,232 @@
+//! Opening the lanes of a device.
+
+use super::drivers::{counts_losses, release_of, stamps};
+use super::lane::{DpdkSource, KernelInterface, Parts, Shared};
+use crate::backend::in_driver::{described, refused};
+use crate::backend::opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
+use crate::backend::{BackendError, find_device, merge_warning, within};
+use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
+use ringside_core::{Direction, FrameMeta, QueueId, Source};
+use ringside_dpdk::device::{FRAME_ROOM_MAX, FRAME_ROOM_MIN, HEADER_BYTES};
+use ringside_dpdk::eal::{self, Memory};
+use ringside_dpdk::{Device, DpdkError, Opened, PortRequest, Properties};
+use ringside_filter::Prepared;
+use ringside_netdev::{NetDevice, Watch};
+use ringside_sys::packet::{CaptureDirection, Promiscuous};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of a page: without huge pages each frame of a pool begins a new one.
+const PAGE_BYTES: u64 = 4096;
+/// Bytes of a frame in a pool in addition to its room: DPDK's header of it, and space in front.
+const OVERHEAD_BYTES: u64 = 128 + 128 + 64;
+/// Frames of a queue's memory: several bursts, and what a card's ring may hold.
+const FRAMES_MIN: u64 = 512;
+const FRAMES_MAX: u64 = 64 << 10;
+
+/// How long a card's link may take: some receive only seconds after they were started.
+const LINK_MAX: Duration = Duration::from_secs(9);
+
+/// Opens the lanes of a device; what it receives before they are started is thrown away.
+pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
+    let name = request.interface.as_str();
+    within("the snapshot length", request.snaplen_bytes.into(), 1, FRAME_BYTES_MAX.into())?;
+    let lanes = u32::from(request.lanes.unwrap_or(1));
+    within("the number of lanes", lanes.into(), 1, LANES_MAX as u64)?;
+    let filter = filter(request)?;
+    let mut device = Device::named(name);
+    let kernel = device.kernel_interface().map(find_up).transpose()?;
+    let warnings = kernel.as_ref().and_then(|kernel| merge_warning(&kernel.name));
+    let plan = Plan::new(&mut device, kernel.as_ref(), lanes, request.memory_bytes);
+    let refused = |source: DpdkError| BackendError::Dpdk { name: name.to_owned(), source };
+    eal::start(&Memory::of(&device)).map_err(refused)?;
+    let attached = ringside_dpdk::attach(&device.words()).map_err(refused)?;
+    let properties = attached.properties.clone();
+    within("the number of lanes", lanes.into(), 1, most_lanes(&device, &properties))?;
+    let promiscuous = request.promiscuous && device.is_card;
+    let opened = attached.open(&plan.port_request(lanes, promiscuous)).map_err(refused)?;
+    let interface = kernel.map(|kernel| kernel_interface(kernel, request.promiscuous));
+    let interface = interface.transpose()?;
+    if device.is_card {
+        await_link(&opened, name);
+    }
+    // All that needs a privilege is open.
+    eal::limit_threads().map_err(refused)?;
+    let notes = notes(&device, &properties, lanes, request.direction, &plan);
+    let way = format!("{}, {}", ringside_dpdk::release().map_err(refused)?, properties.driver);
+    let warnings = warnings.map(OpenWarning::Merges).into_iter().collect();
+    let lanes = sources(request, &device, &properties, filter, interface, opened);
+    Ok(OpenedLanes { lanes, way: Some(way), notes, warnings, pre_filter: None })
+}
+
+/// The filter, which the worker asks.
+fn filter(request: &OpenRequest) -> Result<Option<Prepared>, BackendError> {
+    let Some((program, text)) = &request.filter else { return Ok(None) };
+    Prepared::new(program).map(Some).map_err(|error| {
+        let (expression, reason) = (text.clone(), error.to_string());
+        BackendError::Filter { expression, reason }
+    })
+}
+
+/// The interface that a device stands on, which must be up.
+fn find_up(name: &str) -> Result<NetDevice, BackendError> {
+    let device = find_device(name)?;
+    if device.is_up() { Ok(device) } else { Err(BackendError::InterfaceDown { name: device.name }) }
+}
+
+fn kernel_interface(device: NetDevice, promiscuous: bool) -> Result<KernelInterface, BackendError> {
+    let failed = |error| refused(&device.name, error);
+    let watch = Watch::new(device.ifindex).map_err(failed)?;
+    // The driver's own way to it would outlive a process that is killed.
+    let promiscuous = promiscuous.then(|| Promiscuous::keep(device.ifindex)).transpose();
+    let promiscuous = promiscuous.map_err(failed)?;
+    Ok(KernelInterface { name: device.name, watch, _promiscuous: promiscuous })
+}
+
+/// Most lanes that a device has.
+fn most_lanes(device: &Device, properties: &Properties) -> u64 {
+    let most = device.queues_named().map_or(properties.receive_queues_max as usize, |count| count);
+    most.clamp(1, LANES_MAX) as u64
+}
+
+/// Sizes of a device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    /// Room of a frame, in bytes.
+    room_bytes: u32,
+    /// Frames of a queue's memory.
+    frames: u32,
+    /// Longest frame that comes whole, if some do not.
+    cut_bytes: Option<u32>,
+}
+
+impl Plan {
+    /// That of `lanes` lanes with `memory_bytes` each; adds to the arguments of a driver what makes
+    /// it so.
+    fn new(device: &mut Device, kernel: Option<&NetDevice>, lanes: u32, memory_bytes: u64) -> Plan {
+        let mtu_bytes = kernel.map_or(0, |kernel| kernel.mtu_bytes);
+        let longest = mtu_bytes.saturating_add(HEADER_BYTES);
+        let mut room_bytes = longest.clamp(FRAME_ROOM_MIN, FRAME_ROOM_MAX);
+        let mut cut_bytes = None;
+        if device.is_of("net_af_packet") {
+            // The driver copies as many bytes as its ring has for a frame, whatever room there is.
+            // Half of the frames may wait in the kernel: at the end there is memory for all.
+            let half = |room_bytes| frames_of(memory_bytes, room_bytes) as u32 / 2;
+            (room_bytes, cut_bytes) = device.set_packet_ring(mtu_bytes, lanes, half);
+        }
+        if device.is_of("net_af_xdp") {
+            device.set("queue_count", lanes);
+        }
+        // One less than a power of two: what pools are best at (rte_mempool.h).
+        let frames = frames_of(memory_bytes, room_bytes) as u32 - 1;
+        Plan { room_bytes, frames, cut_bytes }
+    }
+
+    fn port_request(&self, lanes: u32, promiscuous: bool) -> PortRequest {
+        PortRequest {
+            receive_queues: lanes,
+            transmit_queues: 0,
+            // As much as a card holds must be there once more, for what is lent meanwhile.
+            descriptors: self.frames.div_ceil(2),
+            frames_per_queue: self.frames,
+            frame_bytes_max: self.room_bytes,
+            mtu: None,
+            promiscuous,
+        }
+    }
+}
+
+/// Frames of a queue's memory, a power of two.
+fn frames_of(memory_bytes: u64, room_bytes: u32) -> u64 {
+    let frame_bytes = u64::from(room_bytes) + OVERHEAD_BYTES;
+    let frames = memory_bytes / frame_bytes.next_multiple_of(PAGE_BYTES);
+    frames.clamp(FRAMES_MIN, FRAMES_MAX).next_power_of_two().min(FRAMES_MAX)
+}
+
+fn await_link(opened: &Opened, name: &str) {
+    let start = Instant::now();
+    while !opened.port.link_is_up() {
+        if start.elapsed() > LINK_MAX {
+            tracing::warn!("{name}: its link is down; frames come once it is up");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What is not as one might think.
+fn notes(
+    device: &Device,
+    properties: &Properties,
+    lanes: u32,
+    direction: CaptureDirection,
+    plan: &Plan,
+) -> Vec<String> {
+    let driver = properties.driver.as_str();
+    let mut notes = Vec::new();
+    if let Some(bytes) = plan.cut_bytes {
+        notes.push(format!(
+            "{driver} cuts frames of more than {bytes} bytes, and does not say how long they were"
+        ));
+    }
+    let is_tap = device.is_of("net_af_packet");
+    if is_tap && direction == CaptureDirection::Inbound {
+        notes.push(format!("{driver} also receives what this host sends"));
+    }
+    if let ("net_af_xdp", Some(interface)) = (driver, device.kernel_interface()) {
+        // Taking it off needs rights that the run gives up.
+        notes.push(format!(
+            "{driver} leaves its XDP program on {interface}: afterwards, `ip link set {interface} \
+             xdp off`"
+        ));
+    }
+    if lanes > 1 && !properties.has_rss && device.is_card {
+        notes.push(format!("{driver} does not spread frames over queues by their flow"));
+    }
+    notes
+}
+
+fn sources(
+    request: &OpenRequest,
+    device: &Device,
+    properties: &Properties,
+    filter: Option<Prepared>,
+    interface: Option<KernelInterface>,
+    opened: Opened,
+) -> Vec<Lane> {
+    let release = ringside_dpdk::release().ok().and_then(|text| release_of(&text));
+    let release = release.unwrap_or_default();
+    let driver = properties.driver.as_str();
+    let stamps = stamps(driver, device, release);
+    let shared = Arc::new(Shared {
+        port: opened.port,
+        interface,
+        counts_losses: counts_losses(driver, release),
+        plays_files: device.plays_files(),
+        stamps,
+    });
+    let mut described =
+        described(&request.interface, request.snaplen_bytes, request.filter.as_ref());
+    described.description = stamps.kind.remark().to_owned();
+    let source = |(queue, opened_queue)| {
+        let direction = if device.is_card { Direction::Inbound } else { Direction::Unknown };
+        let meta = FrameMeta {
+            timestamp_kind: stamps.kind,
+            interface: request.interface_id,
+            queue: QueueId(queue),
+            direction,
+            ..FrameMeta::default()
+        };
+        let source = DpdkSource::new(Parts {
+            queue: opened_queue,
+            shared: shared.clone(),
+            filter: filter.clone(),
+            snaplen_bytes: request.snaplen_bytes,
+            meta,
+            waiting: request.waiting,
+            described: described.clone(),
+        });
+        (Box::new(source) as Box<dyn Source>, None)
+    };
+    (0u16..).zip(opened.queues).map(source).collect()
+}

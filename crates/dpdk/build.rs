@@ -1,0 +1,71 @@
+//! Compiles the plug-in where DPDK's headers and libraries are, and puts it next to the binaries
+//! that look for it there. Without them nothing is built, and nothing else changes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Oldest DPDK whose functions and names the plug-in uses.
+const DPDK: &str = "libdpdk >= 22.11";
+
+/// All that it calls is in these; drivers are opened by DPDK itself.
+const LIBRARIES: [&str; 4] = ["-lrte_eal", "-lrte_mempool", "-lrte_mbuf", "-lrte_ethdev"];
+
+const FILE: &str = "libringside_dpdk.so";
+
+fn main() {
+    println!("cargo:rerun-if-changed=plugin");
+    println!("cargo:rerun-if-env-changed=CC");
+    println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
+    // Where the package may come to, or go from.
+    let places = pkg_config(&["--variable=pc_path", "pkg-config"]).unwrap_or_default();
+    for place in places.trim().split(':').map(Path::new).filter(|place| place.is_dir()) {
+        println!("cargo:rerun-if-changed={}", place.display());
+    }
+    let out = PathBuf::from(environment("OUT_DIR"));
+    // OUT_DIR is build/NAME/out below the folder of the binaries.
+    let beside = out.ancestors().nth(3).map(|folder| folder.join(FILE));
+    let beside = beside.unwrap_or_else(|| out.join(FILE));
+    let Some(flags) = pkg_config(&["--cflags", DPDK]) else {
+        // One of another build would be opened, with another table perhaps.
+        let _ = std::fs::remove_file(&beside);
+        return;
+    };
+    let built = out.join(FILE);
+    compile(&flags, &built);
+    // Another process may have the file open: it gets a new one.
+    std::fs::rename(&built, &beside)
+        .unwrap_or_else(|e| panic!("cannot put {} there: {e}", beside.display()));
+}
+
+fn environment(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// What pkg-config says; `None` if it is not there, or does not know the package.
+fn pkg_config(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("pkg-config").args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn compile(flags: &str, built: &Path) {
+    let folder = Path::new("plugin");
+    let sources = ["ringside_dpdk.c", "start.c", "port.c", "receive.c", "send.c"];
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let result = Command::new(&compiler)
+        .args(["-O2", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Werror"])
+        .args(["-fPIC", "-shared", "-fvisibility=hidden"])
+        .args(flags.split_whitespace())
+        .args(sources.map(|name| folder.join(name)))
+        .args(LIBRARIES)
+        .arg("-o")
+        .arg(built)
+        .output();
+    match result {
+        Err(e) => panic!("cannot run {compiler}, which compiles the plug-in for DPDK: {e}"),
+        Ok(done) if !done.status.success() => panic!(
+            "{compiler} cannot compile the plug-in for DPDK:\n{}",
+            String::from_utf8_lossy(&done.stderr)
+        ),
+        Ok(_) => {}
+    }
+}
