@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Query, State};
 use ringside_core::{Source, TimeRange};
 use ringside_report::find::{Answer, End, object};
-use ringside_session::filters::FrameFilter;
+use ringside_session::filters::{FrameFilter, Programs};
 use ringside_session::stored_copy::{CopyLimits, Counter, Output, copy};
 use ringside_session::{Finder, Span};
 use ringside_store::{MergedSource, Query as StoredQuery, StoredSource};
@@ -132,10 +132,11 @@ impl Search {
     fn try_open(&self) -> anyhow::Result<Opened> {
         let inputs = &self.inputs;
         let resolved = self.span.resolve(inputs, Some(Arc::new(Finder::new(""))))?;
-        let finder = Arc::new(Finder::new(&self.filter));
+        let programs = Programs::new(&self.filter);
+        let finder = Arc::new(Finder::of(programs.clone()));
         let query = StoredQuery { inputs: inputs.clone(), range: resolved.range };
         let source = query.open_pruned(finder.clone())?;
-        let mut filter = FrameFilter::new(self.filter.clone(), |_| ());
+        let mut filter = FrameFilter::of(programs, |_| ());
         for interface in source.interfaces() {
             filter.prepare(interface.link_type)?;
         }
