@@ -89,7 +89,7 @@ fn times_that_cannot_be_meant_are_refused_with_an_example() {
         (&["--to", "10m"], "-10m"),
         (&["--last", "soon"], "10s, 5m or 1h 30m"),
         (&["--last", "1m", "--from", "-2m"], "cannot be used with"),
-        (&["--from", "1700000050", "--to", "1700000050"], "--to 2026-03-01T12:05:00Z"),
+        (&["--from", "1700000050", "--to", "1700000050"], "as 2026-03-01T12:05:00Z after"),
         (&["--from", "-5s", "--to", "-10s"], "nothing lies between"),
     ];
     for (args, part) in cases {

@@ -300,7 +300,7 @@ fn a_relay_that_would_receive_its_own_frames_or_cannot_be_is_refused() {
         (ends(&["--relay", "ve0", "--mtu", "67"]), "packets of 68 to 1500 bytes"),
         (ends(&["--relay", "ve0", "-r", "x.pcap"]), "cannot be used with"),
         (ends(&["--relay", "ve0", "--rate", "1Mpps"]), "cannot be used with"),
-        (ends(&["--relay", "ve0", "--sink", "dpdk"]), "there is no sink dpdk"),
+        (ends(&["--relay", "ve0", "--sink", "tin"]), "there is no sink tin"),
         (ends(&["--mtu", "1400", "-c", "1"]), "--relay"),
     ] {
         let outcome = run_ringside(&args);
