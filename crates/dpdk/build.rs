@@ -23,18 +23,18 @@ fn main() {
     }
     let out = PathBuf::from(environment("OUT_DIR"));
     // OUT_DIR is build/NAME/out below the folder of the binaries.
-    let beside = out.ancestors().nth(3).map(|folder| folder.join(FILE));
-    let beside = beside.unwrap_or_else(|| out.join(FILE));
+    let placed = out.ancestors().nth(3).map(|folder| folder.join(FILE));
+    let placed = placed.unwrap_or_else(|| out.join(FILE));
     let Some(flags) = pkg_config(&["--cflags", DPDK]) else {
         // One of another build would be opened, with another table perhaps.
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&placed);
         return;
     };
     let built = out.join(FILE);
     compile(&flags, &built);
     // Another process may have the file open: it gets a new one.
-    std::fs::rename(&built, &beside)
-        .unwrap_or_else(|e| panic!("cannot put {} there: {e}", beside.display()));
+    std::fs::rename(&built, &placed)
+        .unwrap_or_else(|e| panic!("cannot put {} there: {e}", placed.display()));
 }
 
 fn environment(name: &str) -> String {

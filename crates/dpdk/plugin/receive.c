@@ -115,31 +115,31 @@ static uint32_t is_elsewhere(const struct ringside_dpdk_queue *queue, const stru
 	       rte_pktmbuf_data_len(frame) > queue->bytes - at;
 }
 
-static void tell(const struct rte_mbuf *frame, struct ringside_dpdk_frame *told)
+static void tell(const struct rte_mbuf *frame, struct ringside_dpdk_frame *reported)
 {
-	told->wire_bytes = rte_pktmbuf_pkt_len(frame);
-	told->flags = 0;
+	reported->wire_bytes = rte_pktmbuf_pkt_len(frame);
+	reported->flags = 0;
 	if (frame->ol_flags & RTE_MBUF_F_RX_RSS_HASH) {
-		told->hash = frame->hash.rss;
-		told->flags |= RINGSIDE_DPDK_HASHED;
+		reported->hash = frame->hash.rss;
+		reported->flags |= RINGSIDE_DPDK_HASHED;
 	}
 	if (frame->ol_flags & stamp_flag) {
-		told->stamp = *RTE_MBUF_DYNFIELD(frame, stamp_at, rte_mbuf_timestamp_t *);
-		told->flags |= RINGSIDE_DPDK_STAMPED;
+		reported->stamp = *RTE_MBUF_DYNFIELD(frame, stamp_at, rte_mbuf_timestamp_t *);
+		reported->flags |= RINGSIDE_DPDK_STAMPED;
 	}
 }
 
 static void copy(struct ringside_dpdk_queue *queue, const struct rte_mbuf *frame, uint32_t offset,
-		 struct ringside_dpdk_frame *told)
+		 struct ringside_dpdk_frame *reported)
 {
-	told->offset = offset;
-	told->bytes = RTE_MIN(rte_pktmbuf_pkt_len(frame), COPIES_BYTES - offset);
+	reported->offset = offset;
+	reported->bytes = RTE_MIN(rte_pktmbuf_pkt_len(frame), COPIES_BYTES - offset);
 	uint8_t *to = queue->copies + offset;
-	const void *bytes = rte_pktmbuf_read(frame, 0, told->bytes, to);
+	const void *bytes = rte_pktmbuf_read(frame, 0, reported->bytes, to);
 	if (bytes == NULL)
-		told->bytes = 0;
+		reported->bytes = 0;
 	else if (bytes != to)
-		memcpy(to, bytes, told->bytes);
+		memcpy(to, bytes, reported->bytes);
 }
 
 static void give_back(struct ringside_dpdk_queue *queue)
@@ -170,19 +170,19 @@ int receive(struct ringside_dpdk_queue *queue, struct ringside_dpdk_frame *frame
 	*copied = is_elsewhere(queue, queue->taken[queue->first]);
 	for (; count < RTE_MIN(there, most); count++) {
 		const struct rte_mbuf *frame = queue->taken[queue->first + count];
-		struct ringside_dpdk_frame *told = frames + count;
+		struct ringside_dpdk_frame *reported = frames + count;
 		if (is_elsewhere(queue, frame) != *copied)
 			break;
 		if (*copied) {
 			if (count > 0 && rte_pktmbuf_pkt_len(frame) > COPIES_BYTES - used)
 				break;
-			copy(queue, frame, used, told);
-			used += told->bytes;
+			copy(queue, frame, used, reported);
+			used += reported->bytes;
 		} else {
-			told->offset = rte_pktmbuf_mtod(frame, const uint8_t *) - queue->base;
-			told->bytes = rte_pktmbuf_data_len(frame);
+			reported->offset = rte_pktmbuf_mtod(frame, const uint8_t *) - queue->base;
+			reported->bytes = rte_pktmbuf_data_len(frame);
 		}
-		tell(frame, told);
+		tell(frame, reported);
 	}
 	queue->lent = count;
 	return count;

@@ -1,6 +1,6 @@
 /* DPDK behind a table of functions over whole bursts. What DPDK inlines, and lays out anew with
  * each of its releases, stays in here: a new release is a new compilation of these files.
- * Refusals are told as errno and in words. */
+ * Refusals are reported as errno and in words. */
 #include "internal.h"
 
 #include <rte_lcore.h>

@@ -107,7 +107,7 @@ pub fn attach(device: &str) -> Result<Attached, DpdkError> {
     // SAFETY: room for the answer, and a port that is there.
     let done = unsafe { (table.describe)(number, &raw mut found) };
     if let Err(error) = table.check(&what, done) {
-        // SAFETY: the port is there, and nobody has opened it.
+        // SAFETY: the port is there, and was not opened.
         unsafe { (table.close)(number) };
         return Err(error);
     }
@@ -173,7 +173,7 @@ impl Drop for Attached {
         if !self.is_opened {
             let mut taken = taken();
             taken.remove(&self.number);
-            // SAFETY: the port is there, and nobody has opened it.
+            // SAFETY: the port is there, and was not opened.
             unsafe { (self.table.close)(self.number) };
         }
     }

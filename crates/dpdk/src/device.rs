@@ -114,7 +114,7 @@ impl Device {
         self.is_of("net_pcap") && self.values("rx_pcap").next().is_some()
     }
 
-    /// Its own receive queues are named by arguments: so many; `None` where they are asked for.
+    /// How many receive queues its arguments name; `None` where they are asked for.
     pub fn queues_named(&self) -> Option<usize> {
         let of_files = ["rx_pcap", "rx_iface", "rx_iface_in"];
         let count: usize = of_files.iter().map(|key| self.values(key).count()).sum();

@@ -31,7 +31,7 @@ pub(crate) fn table() -> Result<&'static Table, DpdkError> {
     PLUGIN.get_or_init(|| open(&places())).clone()
 }
 
-/// The folders in which it may be: beside the binary, where cargo puts tests' binaries one deeper,
+/// The folders in which it may be: next to the binary, where cargo puts tests' binaries one deeper,
 /// and where `make install` puts it.
 fn places() -> Vec<PathBuf> {
     let exe = std::env::current_exe().unwrap_or_default();
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plug_in_that_is_missing_or_none_is_told_with_the_fix() {
+    fn a_plug_in_that_is_missing_or_none_is_reported_with_the_fix() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().to_owned()];
         let error = open(&places).err().unwrap().to_string();

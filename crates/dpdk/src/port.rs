@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The ports that this process has. Whoever takes, opens or closes a device holds it: DPDK wants
+/// The ports that this process has. What takes, opens or closes a device holds it: DPDK wants
 /// one thread at a time for that.
 static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
@@ -41,8 +41,8 @@ pub struct Port {
     pub(crate) senders: Vec<NonNull<RawSender>>,
 }
 
-// SAFETY: the pointers are only freed here, when nobody has a queue or a sender any more; what else
-// is asked of a port is asked under its lock.
+// SAFETY: the pointers are only freed here, when there is no queue and no sender any more; what
+// else is asked of a port is asked under its lock.
 unsafe impl Send for Port {}
 // SAFETY: as above.
 unsafe impl Sync for Port {}
@@ -80,7 +80,7 @@ impl Drop for Port {
     fn drop(&mut self) {
         let mut taken = taken();
         taken.remove(&self.number);
-        // SAFETY: nobody has a queue or a sender of it any more, for each holds the port. The port
+        // SAFETY: there is no queue and no sender of it any more, for each holds the port. The port
         // is closed first: its driver holds frames of the queues' memory until then.
         unsafe {
             (self.table.close)(self.number);

@@ -91,7 +91,7 @@ impl Queue {
         }
         // SAFETY: the plug-in gives one piece of memory of this length, which lives as long as the
         // queue. It is written to by calls that take the queue exclusively, and by a card, into
-        // frames that are not lent: nobody reads those.
+        // frames that are not lent, which are not read.
         unsafe { std::slice::from_raw_parts(from, bytes as usize) }
     }
 

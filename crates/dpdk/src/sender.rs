@@ -44,9 +44,9 @@ impl Sender {
         // SAFETY: a sender that is there.
         let room = unsafe { (self.table.room)(self.raw.as_ptr(), bytes as u32) };
         let Some(room) = NonNull::new(room) else { return false };
-        // SAFETY: the plug-in gives `bytes` bytes that nobody else has until the next flush, which
-        // takes the sender exclusively. DPDK's memory was written when it was mapped: the system
-        // gives it filled with zeros.
+        // SAFETY: the plug-in gives `bytes` bytes that no other caller has until the next flush,
+        // which takes the sender exclusively. DPDK's memory was written when it was mapped: the
+        // system gives it filled with zeros.
         write(unsafe { std::slice::from_raw_parts_mut(room.as_ptr(), bytes) });
         self.waiting += 1;
         true

@@ -39,6 +39,7 @@ const FOLDERS: &[&str] = &[
     "crates/core/",
     "crates/dns/",
     "crates/doctor/",
+    "crates/dpdk/",
     "crates/ebpf/",
     "crates/export/",
     "crates/filter/",

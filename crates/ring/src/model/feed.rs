@@ -18,10 +18,10 @@ fn run(number: u64) -> ToldRun {
 fn loom_a_feed_gives_every_run_in_order_or_is_left() {
     bounded(by_run(2, 3), || {
         let feed = Arc::new(BlockFeed::default());
-        let told = feed.clone();
+        let writer_side = feed.clone();
         let teller = spawn(move || {
-            (0..RUNS).for_each(|number| told.tell(run(number)));
-            told.finish();
+            (0..RUNS).for_each(|number| writer_side.tell(run(number)));
+            writer_side.finish();
         });
         let mut taken = 0;
         loop {
