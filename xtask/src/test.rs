@@ -174,7 +174,7 @@ impl<'o> Runner<'o> {
     /// built, with assertions, or for a long run as it is installed.
     fn build(&mut self, time: Duration, summary: &mut Summary) -> anyhow::Result<Ending> {
         if self.order.length == Length::Long || self.order.only.contains(&Step::Vm) {
-            let release = "build --release --package ringside-cli";
+            let release = "build --release --package ringside-cli --package ringside-pcap";
             let ending = self.run_cargo(release, time, summary)?;
             if ending != Ending::Well {
                 return Ok(ending);

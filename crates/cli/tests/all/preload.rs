@@ -10,9 +10,11 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Cargo puts the library next to the program.
+/// Cargo puts the library next to these tests; a program that was built before them has its own.
 fn library() -> PathBuf {
-    let library = ringside().with_file_name("libringside_pcap.so");
+    let is_built_before = std::env::var_os("RINGSIDE_BIN").is_some();
+    let neighbour = if is_built_before { ringside() } else { std::env::current_exe().unwrap() };
+    let library = neighbour.with_file_name("libringside_pcap.so");
     assert!(library.exists(), "`cargo build -p ringside-pcap` makes {}", library.display());
     library
 }
