@@ -1,6 +1,8 @@
 //! Programs that use libpcap, with our library preloaded: they read a ring that is shared, or an
 //! interface, as they would read a device of libpcap's.
 
+mod suricata;
+
 use crate::common::user::{as_nobody, public_folder};
 use crate::common::*;
 use ringside_core::Frame;

@@ -307,9 +307,12 @@ pub unsafe extern "C" fn pcap_getnonblock(key: *mut PcapT, error: *mut c_char) -
 /// activation counts as the interface's.
 ///
 /// # Safety
-/// As libpcap's.
+/// As libpcap's, but for a null handle, of which Suricata asks when a device went away.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcap_stats(key: *mut PcapT, statistics: *mut Statistics) -> c_int {
+    if key.is_null() {
+        return ERROR;
+    }
     answer!(key, |handle| {
         if !handle.is_active() || statistics.is_null() {
             return NOT_ACTIVATED;
