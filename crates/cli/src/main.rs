@@ -106,23 +106,15 @@ enum Command {
     Backends(cmd::backends::BackendsArgs),
     /// Bring packets into Wireshark's own dialog.
     Extcap(Box<cmd::extcap::ExtcapArgs>),
-    /// Compile a filter for another process of this program.
-    #[command(name = FILTER_CHILD, hide = true)]
-    FilterChild,
 }
 
 fn main() -> ExitCode {
+    log_to_stderr();
+    // Before all commands are listed: a filter's user waits for this process.
+    if std::env::args_os().nth(1).is_some_and(|first| first == FILTER_CHILD) {
+        return filter_child::run();
+    }
     let cli = Cli::parse_from(cmd::extcap::arguments(std::env::args_os()));
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .without_time()
-        .with_target(false)
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("RINGSIDE_LOG")
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
-        )
-        .init();
     let result = match cli.command {
         Command::Capture(args) => cmd::capture::run(*args),
         Command::Attach(args) => cmd::attach::run(args),
@@ -154,7 +146,6 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Backends(args) => cmd::backends::run(args),
         Command::Extcap(args) => cmd::extcap::run(*args),
-        Command::FilterChild => Ok(filter_child::run()),
     };
     result.unwrap_or_else(|error| {
         if is_pipe_closed(&error) {
@@ -163,6 +154,19 @@ fn main() -> ExitCode {
         say::message(format_args!("ringside: {}", words::of_error(&error)));
         ExitCode::from(2)
     })
+}
+
+fn log_to_stderr() {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("RINGSIDE_LOG")
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
+        )
+        .init();
 }
 
 /// True if the program behind our output had enough: no failure of ours.

@@ -48,8 +48,23 @@ impl<'b> Reader<'b> {
     }
 
     /// A number that fits.
-    pub(crate) fn number<N: TryFrom<u128>>(&mut self) -> Option<N> {
-        N::try_from(self.long()?).ok()
+    pub(crate) fn number<N: TryFrom<u64>>(&mut self) -> Option<N> {
+        // Most take one byte, and a search reads hundreds of thousands.
+        let number = match self.0.split_first() {
+            Some((&byte, rest)) if byte & 0x80 == 0 => {
+                self.0 = rest;
+                u64::from(byte)
+            }
+            _ => u64::try_from(self.long()?).ok()?,
+        };
+        N::try_from(number).ok()
+    }
+
+    /// Passes by so many numbers, which are not looked at.
+    pub(crate) fn skip(&mut self, count: usize) -> Option<()> {
+        let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte & 0x80 == 0);
+        let (last, _) = count.checked_sub(1).map(|before| ends.skip(before).next())??;
+        self.bytes(last + 1).map(drop)
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'b [u8]> {

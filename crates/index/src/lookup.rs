@@ -53,7 +53,9 @@ impl Index {
             let groups_at = offset + entry.head_bytes as u64;
             let lookup = Lookup { index: self, head: &head, groups_at };
             let mut found = PartSet::NONE;
-            head.groups.iter().try_for_each(|group| lookup.note(group, |_| true, &mut found))?;
+            head.groups
+                .iter()
+                .try_for_each(|group| lookup.note(group, u128::MAX, |_| true, &mut found))?;
             offset = groups_at + entry.groups_bytes;
         }
         Ok(())
@@ -156,22 +158,23 @@ impl Lookup<'_> {
         let mut found = PartSet::NONE;
         for group in self.head.groups_of(condition.kind, low, high) {
             let is_wanted = |value| group.first.kind == condition.kind && condition.holds(value);
-            self.note(group, is_wanted, &mut found)?;
+            self.note(group, high, is_wanted, &mut found)?;
             *bytes_read += group.bytes as u64;
         }
         Ok(found)
     }
 
-    /// Adds the parts of those keys of a group that are wanted.
+    /// Adds the parts of those keys of a group, up to `last`, that are wanted.
     fn note(
         &self,
         group: &Group,
+        last: u128,
         is_wanted: impl Fn(u128) -> bool,
         found: &mut PartSet,
     ) -> Result<(), Unusable> {
         let mut bytes = vec![0; group.bytes];
         read_at(&self.index.file, &mut bytes, self.groups_at + group.offset)?;
-        let parts = group.parts(&bytes, self.head.entries.len(), is_wanted, found);
+        let parts = group.parts(&bytes, self.head.entries.len(), last, is_wanted, found);
         parts.ok_or(Unusable::Damaged)
     }
 }

@@ -294,11 +294,13 @@ fn read_dropped(reader: &mut Reader<'_>) -> Option<ByCause> {
 }
 
 impl Group {
-    /// Adds the parts of all keys whose value `is_wanted`; none if the bytes are not the group's.
+    /// Adds the parts of all keys up to `last` whose value `is_wanted`; none if the bytes are not the
+    /// group's.
     pub(crate) fn parts(
         &self,
         bytes: &[u8],
         parts: usize,
+        last: u128,
         is_wanted: impl Fn(u128) -> bool,
         found: &mut PartSet,
     ) -> Option<()> {
@@ -309,13 +311,23 @@ impl Group {
         let mut value = self.first.value;
         while !reader.0.is_empty() {
             value = value.checked_add(reader.long()?)?;
-            let mut set = PartSet::NONE;
-            read_parts(&mut reader, parts, &mut set)?;
+            if value > last {
+                break;
+            }
             if is_wanted(value) {
-                found.unite(&set);
+                read_parts(&mut reader, parts, found)?;
+            } else {
+                skip_parts(&mut reader, parts)?;
             }
         }
         Some(())
+    }
+}
+
+fn skip_parts(reader: &mut Reader<'_>, parts: usize) -> Option<()> {
+    match reader.number().filter(|&count| count <= parts)? {
+        0 => reader.bytes(parts.div_ceil(8)).map(drop),
+        count => reader.skip(count),
     }
 }
 

@@ -72,6 +72,17 @@ impl Programs {
         self.expression.is_empty()
     }
 
+    /// Begins to compile for frames of `link_type` while the caller does something else. What is
+    /// wrong is said to who asks for the program.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    pub fn compile_ahead(self: &Arc<Self>, link_type: LinkType) -> std::io::Result<()> {
+        let programs = self.clone();
+        let ahead = move || drop(programs.get(link_type));
+        std::thread::Builder::new().name("filter".into()).spawn(ahead).map(drop)
+    }
+
     /// The program for frames of `link_type`; none accepts all.
     ///
     /// # Errors

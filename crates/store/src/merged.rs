@@ -295,10 +295,10 @@ impl MergedSource {
     /// end; what vanished since it was found (retention deletes) is only noted.
     fn open_next(&mut self, index: usize) {
         let is_search = self.wanted.pruner.is_some() && self.lanes.len() <= LANES_AHEAD_MAX;
-        let lane = &mut self.lanes[index];
-        if is_search {
-            lane.open_ahead();
+        if is_search && self.lanes[index].is_next_closed() {
+            Lane::open_ahead(&mut self.lanes);
         }
+        let lane = &mut self.lanes[index];
         let path = lane.next_path().map(Path::to_owned);
         let opened = match path.clone() {
             Some(path) if self.files_open == FILES_OPEN_MAX => {

@@ -3,7 +3,7 @@
 use crate::stored_args::{StoredArgs, is_pipe_closed};
 use crate::words;
 use clap::Args;
-use ringside_core::Source;
+use ringside_core::{LinkType, Source};
 use ringside_report::find::{self as report, Answer, End};
 use ringside_report::read::{held, so_far};
 use ringside_session::Finder;
@@ -68,6 +68,8 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
     let statistics = Wanted::statistics()?;
     let asked = args.stored.range.resolve_by(&inputs, Some(Arc::new(Finder::new(""))))?;
     let programs = Programs::new(&expression);
+    // Most captures are of Ethernet. Starting the child takes as long as opening their indexes.
+    programs.compile_ahead(LinkType::ETHERNET)?;
     let finder = Arc::new(Finder::of(programs.clone()));
     let query = Query { inputs: inputs.clone(), range: asked.range };
     let mut source = query.open_pruned(finder.clone())?;

@@ -117,7 +117,7 @@ fn a_segment_gives_back_its_parts_and_in_which_each_key_is() {
         for group in head.groups_of(condition.kind, low, high) {
             let bytes = &coded.groups[group.offset as usize..][..group.bytes];
             let is_wanted = |value| group.first.kind == condition.kind && condition.holds(value);
-            group.parts(bytes, PARTS_MAX, is_wanted, &mut found).unwrap();
+            group.parts(bytes, PARTS_MAX, high, is_wanted, &mut found).unwrap();
         }
         for (number, (part, keys)) in all.iter().enumerate() {
             let is_meant = |key: &Key| key.kind == condition.kind && condition.holds(key.value);

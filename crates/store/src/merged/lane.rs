@@ -171,12 +171,18 @@ impl Lane {
         self.reached.more.take()
     }
 
-    /// Opens the next files at once, if there are several: of each little is to be read.
-    pub(super) fn open_ahead(&mut self) {
-        let next = self.pending.iter_mut().take(OPENED_AHEAD);
-        let next: Vec<_> = next.take_while(|file| file.input.path().is_some()).collect();
-        let wanted = &self.wanted;
-        side_by_side(next, |file| {
+    /// True if the next file was not opened yet.
+    pub(super) fn is_next_closed(&self) -> bool {
+        self.pending.front().is_some_and(|file| file.input.path().is_some())
+    }
+
+    /// Opens the next files of lanes side by side: of each little is to be read.
+    pub(super) fn open_ahead(lanes: &mut [Lane]) {
+        let next = lanes.iter_mut().flat_map(|Lane { pending, wanted, .. }| {
+            let next = pending.iter_mut().take(OPENED_AHEAD);
+            next.filter(|file| file.input.path().is_some()).map(|file| (file, &*wanted))
+        });
+        side_by_side(next.collect(), |(file, wanted)| {
             let opened = file.input.path().map(|path| FileSource::open_unread(path, wanted));
             // What cannot be opened now is said when it is come to.
             if let Some(Ok(source)) = opened {

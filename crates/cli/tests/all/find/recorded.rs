@@ -16,8 +16,10 @@ use std::process::Command;
 
 /// Kills of a recorder, in short and in long.
 const KILLS: [u64; 2] = [12, 1_000];
-/// Latest kill after the first file is there: the recording lasts about as long.
-const KILL_AFTER_MAX_US: usize = 60_000;
+/// Indexes that a recorder has made before it is killed, at most: of about eight files.
+const INDEXES_MAX: usize = 6;
+/// Latest kill after these are there.
+const KILL_AFTER_MAX_US: usize = 20_000;
 
 /// The packets of `tcpdump -r` over each file of a recording of one lane, in order.
 fn by_tcpdump(recording: &Path, expression: &str) -> Vec<Packet> {
@@ -116,17 +118,26 @@ fn a_search_of_what_is_being_recorded_reads_little_and_finds_what_came_just_now(
     assert_eq!(answer["end"], "complete", "{answer}");
 }
 
-/// Records the traffic, and kills that at some moment.
+/// Records the traffic, every other time with files deleted that are too many, and kills that at
+/// some moment.
 fn killed(traffic: &Traffic, recording: &Path, random: &mut Random) {
     let mut command = Command::new(ringside());
     command.args(["capture", "--no-keeper", "-r", arg(&traffic.file), "-w", arg(recording)]);
     command.args(["-C", "2MiB", "--ring-size", "16MiB"]);
+    if random.below(2) == 0 {
+        command.args(["--limit-bytes", "8MiB"]);
+    }
     let running = Running::start(command);
+    let indexes = random.below(INDEXES_MAX + 1);
     let is_there = || {
         let files = if recording.is_dir() { files_in(recording) } else { Vec::new() };
-        files.first().is_some_and(|file| read_header(file).is_ok_and(|header| header.is_some()))
+        let begun = files
+            .first()
+            .is_some_and(|file| read_header(file).is_ok_and(|header| header.is_some()));
+        begun
+            && files.iter().filter(|file| ringside_index::path_of(file).exists()).count() >= indexes
     };
-    wait_until("the first file", || running.is_over() || is_there());
+    wait_until("files and indexes", || running.is_over() || is_there());
     std::thread::sleep(std::time::Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
     if !running.is_over() {
         running.signal(Signal::KILL);
