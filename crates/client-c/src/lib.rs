@@ -5,11 +5,10 @@
 //! references and calls the safe crate. No panic crosses into C: each function does its work inside
 //! `guarded`.
 
-use ringside_client::{Attachment, ReadOptions, Reader};
+use ringside_client::{Attachment, ReadOptions, Reader, guarded};
 use ringside_core::Timestamp;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,19 +75,6 @@ pub unsafe extern "C" fn ringside_attach(
 
 /// What C gets instead of a panic.
 const FAULT: &str = "a fault in ringside-client";
-
-/// Does `work`; `failed` if it panics, which was printed by then. A panic that came to the border
-/// of C would end its process.
-fn guarded<T>(failed: T, work: impl FnOnce() -> T) -> T {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => done,
-        Err(panic) => {
-            // To drop what it carries may panic again.
-            std::mem::forget(panic);
-            failed
-        }
-    }
-}
 
 fn attach(path: &Path, from_ns: u64) -> Result<CReader, String> {
     let attachment = Attachment::connect(path).map_err(|error| error.to_string())?;

@@ -27,10 +27,12 @@
 //! give wrong frames, but cannot make a reader panic or read outside of the mapping.
 
 mod attachment;
+mod border;
 mod owner;
 mod reader;
 mod source;
 
 pub use attachment::{Attachment, ClientError};
+pub use border::guarded;
 pub use reader::Reader;
 pub use source::{ReadOptions, RingSource};

@@ -2,10 +2,10 @@
 
 use super::open::by_inner;
 use super::{ERROR, NOT_ACTIVATED, answer};
-use crate::guarded;
 use crate::handle::{Handle, TICK};
 use crate::real::{BpfProgram, DumperT, PcapT, real};
 use libc::{FILE, c_char, c_int, timeval};
+use ringside_client::guarded;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 

@@ -2,9 +2,9 @@
 
 use super::ERROR;
 use crate::device::PREFIX;
-use crate::guarded;
 use crate::real::{Interface, real};
 use libc::{c_char, c_int};
+use ringside_client::guarded;
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;

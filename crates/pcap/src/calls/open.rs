@@ -4,11 +4,11 @@ use super::{
     ACTIVATED, ERROR, NO_SUCH_DEVICE, PERMISSION_DENIED, answer, publish, put_error, take_error,
 };
 use crate::device::Device;
-use crate::guarded;
 use crate::handle::{Handle, Options, Refusal, SNAPLEN_MAX};
 use crate::real::{PcapT, open_dead, real};
 use crate::table;
 use libc::{c_char, c_int};
+use ringside_client::guarded;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;

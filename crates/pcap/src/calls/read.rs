@@ -1,10 +1,10 @@
 //! Frames: read, filtered, counted.
 
 use super::{BREAK, ERROR, NOT_ACTIVATED, answer};
-use crate::guarded;
 use crate::handle::{Handle, Header, Step, Ways};
 use crate::real::{BpfProgram, Callback, PacketHeader, PcapT, Statistics, real};
 use libc::{c_char, c_int, c_uchar, c_void, timeval};
+use ringside_client::guarded;
 use ringside_core::bpf::Instruction;
 use std::cell::Cell;
 use std::ptr::null;
