@@ -75,6 +75,16 @@ install: ## put what was built into PREFIX (/usr/local); `make build` comes firs
 	install -D -m 644 $(target)/release/libringside_pcap.so $(DESTDIR)$(PREFIX)/lib/libringside_pcap.so
 	test ! -e $(target)/release/libringside_dpdk.so || install -D -m 644 \
 		$(target)/release/libringside_dpdk.so $(DESTDIR)$(PREFIX)/lib/ringside/libringside_dpdk.so
+	$(target)/release/ringside manual $(DESTDIR)$(PREFIX)/share/man/man1
+	$(call completions,bash,bash-completion/completions/ringside)
+	$(call completions,zsh,zsh/site-functions/_ringside)
+	$(call completions,fish,fish/vendor_completions.d/ringside.fish)
+
+# What a shell completes by, to its place below share.
+define completions
+	@mkdir -p $(dir $(DESTDIR)$(PREFIX)/share/$(2))
+	$(target)/release/ringside completions $(1) >$(DESTDIR)$(PREFIX)/share/$(2)
+endef
 
 # Packet sockets, namespaces and BPF need it. Asked before the build, which takes minutes.
 .PHONY: root

@@ -24,7 +24,7 @@ mod stored;
 mod stored_args;
 mod words;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use ringside_keeper::filter_child::{self, FILTER_CHILD};
 use ringside_terminal::say;
 use std::io;
@@ -106,6 +106,10 @@ enum Command {
     Backends(cmd::backends::BackendsArgs),
     /// Bring packets into Wireshark's own dialog.
     Extcap(Box<cmd::extcap::ExtcapArgs>),
+    /// Write manual pages of all commands.
+    Manual(cmd::manual::ManualArgs),
+    /// Print what a shell completes commands and options by.
+    Completions(cmd::manual::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
@@ -146,6 +150,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Backends(args) => cmd::backends::run(args),
         Command::Extcap(args) => cmd::extcap::run(*args),
+        Command::Manual(args) => cmd::manual::write_pages(&args, Cli::command()),
+        Command::Completions(args) => cmd::manual::print_completions(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         if is_pipe_closed(&error) {
@@ -181,7 +187,6 @@ mod command_line;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     /// Gives every command that users see, with its names from the first on.
     fn each_command(at: &clap::Command, names: &str, note: &mut impl FnMut(&str, &clap::Command)) {

@@ -18,6 +18,7 @@ pub mod flows;
 pub mod http;
 pub mod index;
 pub mod lab;
+pub mod manual;
 pub mod pin;
 pub mod read;
 pub mod repair;
