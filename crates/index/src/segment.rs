@@ -294,8 +294,8 @@ fn read_dropped(reader: &mut Reader<'_>) -> Option<ByCause> {
 }
 
 impl Group {
-    /// Adds the parts of all keys up to `last` whose value `is_wanted`; none if the bytes are not the
-    /// group's.
+    /// Adds the parts of all keys up to `last` whose value `is_wanted`; none if the bytes are not
+    /// the group's.
     pub(crate) fn parts(
         &self,
         bytes: &[u8],

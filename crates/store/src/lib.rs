@@ -46,7 +46,9 @@ pub use file_header::FileHeader;
 pub use inputs::is_input;
 pub use merge::Merger;
 pub use merged::MergedSource;
-pub use part::{IndexMaker, Part, Pruner, index_path, remove_index_draft};
+pub use part::{
+    IndexMaker, Part, Pruner, index_path, remove_index_draft, remove_orphaned_index_drafts,
+};
 pub use query::{Query, open};
 pub use reader::{Condition, FileSource, Notice, PartReader, PartStep, StoredSource, Tally};
 pub use seekable::content_bytes;

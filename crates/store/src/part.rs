@@ -1,12 +1,13 @@
 //! Parts of files that a reader passes by, because somebody knows what lies in them.
 
 use crate::block::BlockHeader;
-use crate::dir::Entry;
+use crate::dir::{Dir, Entry};
 use crate::seekable::unpacked_name;
 use ringside_core::{Stamps, TimeRange};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Behind the name of a capture file, that of its index.
@@ -51,11 +52,21 @@ impl IndexMaker {
         let mut draft = OsString::from(".");
         draft.push(name);
         draft.push(INDEX_ENDING);
-        draft.push(match self {
+        draft.push(self.ending());
+        draft
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
             IndexMaker::Reader => ".next",
             IndexMaker::Recorder => ".recorder",
-        });
-        draft
+        }
+    }
+
+    /// The capture file that a draft is of; none if it is no draft of this maker's.
+    fn capture_of(self, draft: &OsStr) -> Option<&OsStr> {
+        let name = draft.as_bytes().strip_prefix(b".")?.strip_suffix(self.ending().as_bytes())?;
+        name.strip_suffix(INDEX_ENDING.as_bytes()).map(OsStr::from_bytes)
     }
 }
 
@@ -64,6 +75,18 @@ impl IndexMaker {
 pub fn remove_index_draft(capture: &Entry) {
     let draft = IndexMaker::Recorder.draft_of(capture.name());
     let _ = capture.dir().entry(draft).remove();
+}
+
+/// Removes what recorders that died have left of the indexes of files that are gone: retention
+/// deletes a file and its drafts, and the thread that makes indexes may begin one more. Best
+/// effort, as above.
+pub fn remove_orphaned_index_drafts(dir: &Dir) {
+    for (draft, _) in dir.names().into_iter().flatten().flatten() {
+        let capture = IndexMaker::Recorder.capture_of(&draft);
+        if capture.is_some_and(|capture| !dir.entry(capture).exists().unwrap_or(true)) {
+            let _ = dir.entry(&draft).remove();
+        }
+    }
 }
 
 /// A part of a file: whole records, of which none describes an interface or a section.
@@ -87,4 +110,27 @@ pub trait Pruner: fmt::Debug + Send + Sync {
     /// their frames lies in `range`, or none is asked for. It is called once or twice for a file,
     /// before that is read.
     fn passed(&self, path: &Path, file: &File, range: TimeRange) -> Vec<Part>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drafts_of_files_that_are_gone_go_and_all_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = ".gone.pcapng.index.recorder";
+        let kept = ["here.pcapng", ".here.pcapng.index.recorder", ".gone.pcapng.index.next"];
+        let also = [".index.recorder", "gone.pcapng.index.recorder", "gone.pcapng.index"];
+        let mut expected = [&kept[..], &also[..]].concat();
+        for name in expected.iter().chain([&gone]) {
+            std::fs::write(folder.path().join(name), b"").unwrap();
+        }
+        remove_orphaned_index_drafts(&Dir::open(folder.path()).unwrap());
+        let left = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<String> = left.map(|name| name.into_string().unwrap()).collect();
+        expected.sort_unstable();
+        left.sort_unstable();
+        assert_eq!(left, expected);
+    }
 }

@@ -30,7 +30,7 @@ use self::find::{Finds, Found, Run};
 use self::walk::Seen;
 use crate::dir::Entry;
 use crate::recording::RunLock;
-use crate::{StoreError, remove_index_draft};
+use crate::{StoreError, remove_index_draft, remove_orphaned_index_drafts};
 use ringside_core::{LaneId, Shown};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -142,6 +142,7 @@ fn repair_dead(
         work.apply();
         if is_dead {
             run.files.iter().for_each(|found| remove_index_draft(&found.entry));
+            run.directories.iter().for_each(remove_orphaned_index_drafts);
         }
     }
     let state = match (work.has_errors(), needed, options.dry_run) {

@@ -7,7 +7,7 @@ use ringside_store::block::{BLOCK_HEADER_BYTES, block_header, whole_bytes};
 use ringside_store::dir::{Dir, Entry};
 use ringside_store::recording::{FileHeader, SeriesFile, file_name, is_room_at};
 use ringside_store::retention::{Directory, spare_name};
-use ringside_store::{StoreError, block, remove_index_draft};
+use ringside_store::{StoreError, block, remove_index_draft, remove_orphaned_index_drafts};
 use ringside_sys::clock::{self, Clocks};
 use ringside_sys::disk;
 use std::fs::File;
@@ -235,6 +235,7 @@ impl LaneFile {
     /// True if the header page tells what is there, and that it is all.
     fn is_finished(&self) -> bool {
         remove_index_draft(self.series.entry());
+        remove_orphaned_index_drafts(self.series.entry().dir());
         let body = self.end.saturating_sub(self.series.block_offset(0));
         self.name.is_none()
             && self.header.bytes_max == self.end
