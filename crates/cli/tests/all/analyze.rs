@@ -49,7 +49,7 @@ fn run_live(module: &Path, folder: &Path) -> (Outcome, u64) {
     });
     let outcome = running.stop();
     let read = run_ringside(&["read", "-r", arg(&recording), "-n"]);
-    (outcome, read.stdout.lines().count() as u64)
+    (outcome, read.text().lines().count() as u64)
 }
 
 #[test]
@@ -71,7 +71,8 @@ fn records_are_those_of_the_file() {
         file.extend(frame);
     }
     std::fs::write(&capture, file).unwrap();
-    let args = ["analyze", "--extension", arg(&syns()), "-r", arg(&capture), "--json"];
+    let module = syns();
+    let args = ["analyze", "--extension", arg(&module), "-r", arg(&capture), "--json"];
     let outcome = run_ringside(&args);
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
     let lines = outcome.json_lines();
