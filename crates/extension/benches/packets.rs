@@ -4,7 +4,7 @@
 //! `cargo bench -p ringside-extension --bench packets` prints a table.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
-use ringside_core::{FrameMeta, LaneId, LinkType, Source, SourceInterface};
+use ringside_core::{FrameMeta, LaneId, LinkType, SourceInterface};
 use ringside_extension::{ExtensionObserver, read_module};
 use ringside_inspect::{DissectedFrame, Observer, Received};
 use ringside_testkit::{capture_files, project_root};
