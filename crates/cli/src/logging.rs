@@ -55,6 +55,18 @@ pub trait Finder {
 
     /// What was found so far, to be shown.
     fn account(status: &<Self::Observer as Watched>::Status) -> Account<'_>;
+
+    /// What is wrong with what was found, though nothing is missing: a check that failed.
+    fn problem(status: &<Self::Observer as Watched>::Status) -> Option<String> {
+        let _ = status;
+        None
+    }
+}
+
+/// Says what is wrong with what was found, if something is; true if so.
+fn tell_problem<F: Finder>(status: &<F::Observer as Watched>::Status) -> bool {
+    let problem = F::problem(status);
+    problem.inspect(|problem| say::message(format_args!("ringside: {problem}"))).is_some()
 }
 
 /// Runs a subcommand.
@@ -69,9 +81,11 @@ pub fn run<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
     }
     ringside_keeper::supervised(&args.run_args().keeper_options(None), |link| {
         let mut logger = Logger::new(args);
-        record::run(args.run_args(), link, &mut logger, || {
+        let code = record::run(args.run_args(), link, &mut logger, || {
             args.inputs().origin(args.run_args(), args.keep())
-        })
+        })?;
+        let has_failed = logger.has_problem && code == ExitCode::SUCCESS;
+        Ok(if has_failed { ExitCode::FAILURE } else { code })
     })
 }
 
@@ -91,11 +105,12 @@ fn stored<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
     let status = handle.status();
     // What was read before an error is shown all the same.
     let is_whole = F::account(&status).finish(args.run_args().json, read.as_ref().ok().copied())?;
+    let has_problem = tell_problem::<F>(&status);
     stored.tell_notices();
     let read = read?;
     stdout.check()?;
     ensure!(is_whole, "a log is not whole, or the account does not balance");
-    Ok(stored.exit_code(read))
+    Ok(if has_problem { ExitCode::FAILURE } else { stored.exit_code(read) })
 }
 
 /// What records add to a run.
@@ -106,11 +121,14 @@ struct Logger<'a, F: Finder> {
     stdout: WatchedStdout,
     /// It was said that a log is not written any more.
     is_said: bool,
+    /// It was said what is wrong with what was found.
+    has_problem: bool,
 }
 
 impl<'a, F: Finder> Logger<'a, F> {
     fn new(args: &'a F) -> Logger<'a, F> {
-        Logger { args, handle: None, stdout: WatchedStdout::default(), is_said: false }
+        let stdout = WatchedStdout::default();
+        Logger { args, handle: None, stdout, is_said: false, has_problem: false }
     }
 }
 
@@ -131,6 +149,9 @@ impl<F: Finder> Addition for Logger<'_, F> {
 
     fn each_second(&mut self, _bottom: &BottomLine) -> io::Result<()> {
         self.stdout.check()?;
+        if let Some(handle) = self.handle.as_ref().filter(|_| !self.has_problem) {
+            self.has_problem = tell_problem::<F>(&handle.status());
+        }
         let Some(handle) = self.handle.as_ref().filter(|_| !self.is_said) else { return Ok(()) };
         let Err(error) = handle.check_logs() else { return Ok(()) };
         self.is_said = true;
@@ -145,7 +166,9 @@ impl<F: Finder> Addition for Logger<'_, F> {
     fn finish(&mut self, report: &RunReport) -> io::Result<bool> {
         let Some(handle) = &self.handle else { return Ok(true) };
         let delivered = flows::delivered(&report.ledger);
-        let is_whole = F::account(&handle.status()).finish(self.args.run_args().json, delivered)?;
+        let status = handle.status();
+        let is_whole = F::account(&status).finish(self.args.run_args().json, delivered)?;
+        self.has_problem = self.has_problem || tell_problem::<F>(&status);
         self.stdout.check()?;
         Ok(is_whole)
     }

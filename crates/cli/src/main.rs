@@ -78,6 +78,8 @@ enum Command {
     Calls(Box<cmd::calls::CallsCommandArgs>),
     /// TLS handshakes: names, versions, fingerprints and certificates, a line each.
     Tls(Box<cmd::tls::TlsArgs>),
+    /// What an analyzer of your own finds: a WebAssembly module, within limits.
+    Analyze(Box<cmd::analyze::AnalyzeArgs>),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -136,6 +138,7 @@ fn main() -> ExitCode {
         Command::Dns(args) => cmd::dns::run(*args),
         Command::Calls(args) => cmd::calls::run(*args),
         Command::Tls(args) => cmd::tls::run(*args),
+        Command::Analyze(args) => cmd::analyze::run(*args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

@@ -4,8 +4,9 @@
 //! - [`logs`] is what they have in common that write a line for each record.
 //! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
 //!   addition of one that adds packets up, [`http`] and [`dns`] of one that finds transactions,
-//!   [`tls`] of one that finds handshakes, [`mod@drop`] of rules inside a driver, [`route`] of
-//!   forwarding there; [`send`] is the account of what was sent.
+//!   [`tls`] of one that finds handshakes, [`extension`] of what an analyzer of the user's own
+//!   finds, [`mod@drop`] of rules inside a driver, [`route`] of forwarding there; [`send`] is the
+//!   account of what was sent.
 //! - [`rules`] is what rules counted, wherever they are at work; [`status`] what runs say of
 //!   themselves at their control sockets; [`losses`] adds up what was lost, by cause.
 //! - [`read`], [`find`], [`index`], [`pins`], [`compress`] and [`repair`] are said of recordings,
@@ -24,6 +25,7 @@ pub mod compress;
 pub mod dns;
 pub mod doctor;
 pub mod drop;
+pub mod extension;
 pub mod find;
 pub mod flows;
 pub mod http;

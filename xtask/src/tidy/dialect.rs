@@ -42,6 +42,7 @@ const FOLDERS: &[&str] = &[
     "crates/dpdk/",
     "crates/ebpf/",
     "crates/export/",
+    "crates/extension/",
     "crates/filter/",
     "crates/flow/",
     "crates/http/",

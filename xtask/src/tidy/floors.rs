@@ -31,6 +31,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-export", 4),
     ("ringside-http", 4),
     ("ringside-dns", 4),
+    ("ringside-extension", 4),
     ("ringside-calls", 4),
     ("ringside-tls", 4),
     ("ringside-transmit", 4),

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub mod analyze;
 pub mod attach;
 pub mod backends;
 pub mod balance;

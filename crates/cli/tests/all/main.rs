@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
 mod af_xdp;
+mod analyze;
 mod backends;
 mod balance;
 mod bench;

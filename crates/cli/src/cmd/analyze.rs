@@ -1,0 +1,83 @@
+//! `ringside analyze`: what an analyzer of the user's own finds.
+
+use crate::inputs::Inputs;
+use crate::logging::{self, Finder, LogArgs, RecordArgs};
+use crate::record::RunArgs;
+use anyhow::Context;
+use clap::Args;
+use ringside_extension::{ExtensionObserver, ExtensionStatus, read_module, text};
+use ringside_report::{extension, logs::Account, stdout::WatchedStdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `analyze`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  ringside analyze --extension syns.wat -r trace.pcap             its records, a line each
+  ringside analyze --extension tftp.wasm -r /data/eth1 --json 'udp port 69'
+  sudo ringside analyze --extension syns.wat -i eth1 --for 1m     of an interface
+  sudo ringside analyze --extension syns.wat -i eth1 -w /data/eth1   record the packets as well
+  ringside analyze --extension syns.wat --attach /run/eth1.share  of a capture that runs (--share)
+
+An extension sees packets and makes records, and can do nothing else: it has no files, no sockets
+and no clock. How to write one: docs/extensions.md. With a packet that takes it too long, or at
+which it gives up, it goes on with the next; after 100 of them it is stopped, what is recorded goes
+on, and the exit status is 1.
+Signals: SIGINT and SIGTERM end it in order, with what it says at its end.")]
+pub struct AnalyzeArgs {
+    /// The extension: a WebAssembly module (.wasm), or its text (.wat).
+    #[arg(long, value_name = "FILE")]
+    extension: PathBuf,
+
+    #[command(flatten)]
+    inputs: Inputs,
+
+    #[command(flatten)]
+    records: RecordArgs,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs the subcommand.
+pub fn run(args: AnalyzeArgs) -> anyhow::Result<ExitCode> {
+    logging::run(&args)
+}
+
+impl Finder for AnalyzeArgs {
+    type Observer = ExtensionObserver;
+
+    const NAME: &'static str = "analyze";
+
+    fn inputs(&self) -> &Inputs {
+        &self.inputs
+    }
+
+    fn run_args(&self) -> &RunArgs {
+        &self.run
+    }
+
+    fn logs(&self) -> &LogArgs {
+        &self.records.logs
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.records.check(self.run.json)
+    }
+
+    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<ExtensionObserver> {
+        let path = || format!("--extension {}", self.extension.display());
+        let module = read_module(&self.extension).with_context(path)?;
+        let name = self.extension.file_stem().unwrap_or_default().to_string_lossy();
+        let sink = self.records.sink(text, stdout, self.run.json)?;
+        ExtensionObserver::new(&name, &module, vec![sink]).with_context(path)
+    }
+
+    fn account(status: &ExtensionStatus) -> Account<'_> {
+        extension::account(status)
+    }
+
+    fn problem(status: &ExtensionStatus) -> Option<String> {
+        status.problem()
+    }
+}

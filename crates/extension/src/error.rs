@@ -1,0 +1,46 @@
+//! Why a module is no extension.
+
+use crate::abi::VERSION;
+use crate::limits::{MEMORY_BYTES_MAX, MODULE_BYTES_MAX, PACKET_BYTES_MAX};
+use thiserror::Error;
+
+/// Why a module is no extension.
+#[derive(Debug, Error)]
+pub enum ExtensionError {
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Read(#[from] std::io::Error),
+    /// The file is too long.
+    #[error(
+        "it has more than {MODULE_BYTES_MAX} bytes: compile it with optimisation, and strip it"
+    )]
+    TooLong,
+    /// It is no module.
+    #[error("it is no WebAssembly module, as bytes or as text: {0}")]
+    Module(String),
+    /// It wants something else than what there is.
+    #[error(
+        "it imports {module}.{name}: an extension may import ringside.emit, count, header, \
+         payload_offset and payload_bytes, and nothing else"
+    )]
+    Import {
+        /// The module that it imports from.
+        module: String,
+        /// What it imports from there.
+        name: String,
+    },
+    /// It does not export what an extension has to.
+    #[error("it has to export {0}")]
+    Export(&'static str),
+    /// It is made for another version of the interface.
+    #[error("ringside_abi() says {0}: this program has version {VERSION} of the interface")]
+    Version(i32),
+    /// The buffer does not lie in its memory.
+    #[error(
+        "ringside_buffer() says {0}: {PACKET_BYTES_MAX} bytes from there are not in its memory"
+    )]
+    Buffer(u32),
+    /// It cannot begin.
+    #[error("it does not start: {0} (memory is limited to {MEMORY_BYTES_MAX} bytes)")]
+    Start(String),
+}
