@@ -119,6 +119,14 @@ pub enum BackendError {
         /// The reason, with its fix.
         source: ringside_dpdk::DpdkError,
     },
+    /// PF_RING on a device.
+    #[error("PF_RING on {name}: {source}")]
+    PfRing {
+        /// Device.
+        name: String,
+        /// The reason, with its fix.
+        source: ringside_pfring::PfRingError,
+    },
     /// The backend cannot do what was asked for.
     #[error(transparent)]
     Unable(#[from] Unable),

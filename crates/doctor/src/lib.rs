@@ -16,6 +16,7 @@ mod clock;
 mod dpdk;
 mod interface;
 mod machine;
+mod pf_ring;
 mod polling;
 
 pub use check::{Check, State};

@@ -1,0 +1,39 @@
+//! Capture systems that are not installed where tests run, played by what stands in their place; or
+//! the real ones, where `RINGSIDE_CONFORMANCE` names them.
+
+use crate::backend::opening::{OpenRequest, OpenedLanes};
+use crate::backend::{self, BackendError, Description};
+use ringside_pfring::Library;
+use ringside_testkit::fakes;
+use std::sync::OnceLock;
+
+/// Names the systems, with commas between, whose modules this machine has.
+const REAL: &str = "RINGSIDE_CONFORMANCE";
+
+fn is_real(name: &str) -> bool {
+    std::env::var(REAL).is_ok_and(|names| names.split(',').any(|one| one == name))
+}
+
+/// PF_RING's backend, with the library that plays it.
+pub(super) static PF_RING: Description = Description { open: open_pf_ring, ..backend::PF_RING };
+
+/// Why neither library can be had.
+pub(super) fn no_pf_ring() -> Option<String> {
+    library().err()
+}
+
+fn library() -> Result<Library, String> {
+    static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
+    let open = || {
+        if is_real(backend::PF_RING.name) {
+            return Library::find().map_err(|error| error.to_string());
+        }
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        Library::at(&fakes::pf_ring(folder.path())?).map_err(|error| error.to_string())
+    };
+    LIBRARY.get_or_init(open).clone()
+}
+
+fn open_pf_ring(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
+    backend::pf_ring::open_by(library().unwrap(), request)
+}
