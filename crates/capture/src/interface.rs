@@ -127,6 +127,14 @@ pub enum BackendError {
         /// The reason, with its fix.
         source: ringside_pfring::PfRingError,
     },
+    /// netmap on a port.
+    #[error("netmap on {name}: {reason}")]
+    Netmap {
+        /// Port.
+        name: String,
+        /// The reason, with its fix.
+        reason: String,
+    },
     /// The backend cannot do what was asked for.
     #[error(transparent)]
     Unable(#[from] Unable),

@@ -16,6 +16,7 @@ mod clock;
 mod dpdk;
 mod interface;
 mod machine;
+mod netmap;
 mod pf_ring;
 mod polling;
 

@@ -7,8 +7,9 @@
  * tag that the kernel took out is put back as 0x8100, unless it is 0. Members of a cluster are a
  * fanout group by flow; IF@N is one receive queue.
  *
- * `fake:FILE,drop=N,error=N,channels=N` plays a file of pcap: every Nth frame is lost and counted;
- * after N frames the demonstration of a driver without a licence is over.
+ * `fake:FILE,drop=N,error=N,channels=N,bare=1` plays a file of pcap: every Nth frame is lost and
+ * counted; after N frames the demonstration of a driver without a licence is over; a bare device
+ * refuses to say what it has counted and what waits, as PF_RING's own devices of files do.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -52,7 +53,7 @@ struct handle {
     /* Of a file. */
     unsigned char *file;
     size_t file_bytes, at;
-    unsigned long every, limit, channels, passed;
+    unsigned long every, limit, channels, passed, is_bare;
     unsigned char frame[FRAME_BYTES + TAG_BYTES];
 };
 
@@ -85,6 +86,7 @@ static int open_file(struct handle *ring, const char *words)
     ring->every = option(end, ",drop=");
     ring->limit = option(end, ",error=");
     ring->channels = option(end, ",channels=");
+    ring->is_bare = option(end, ",bare=");
     return 0;
 }
 
@@ -320,23 +322,29 @@ int pfring_recv(struct handle *ring, unsigned char **bytes, unsigned room, struc
 
 uint32_t pfring_get_num_queued_pkts(struct handle *ring)
 {
+    if (ring->is_bare)
+        return (uint32_t)ANSWER_UNSUPPORTED;
     count(ring);
     return (uint32_t)(ring->seen - ring->dropped - ring->read);
 }
 
 int pfring_is_pkt_available(struct handle *ring)
 {
-    return pfring_get_num_queued_pkts(ring) > 0;
+    return ring->is_bare ? ANSWER_UNSUPPORTED : pfring_get_num_queued_pkts(ring) > 0;
 }
 
 int pfring_poll(struct handle *ring, unsigned milliseconds)
 {
     struct pollfd one = {ring->fd, POLLIN, 0};
+    if (ring->is_bare)
+        return ANSWER_UNSUPPORTED;
     return ring->fd < 0 ? 1 : poll(&one, 1, (int)milliseconds);
 }
 
 int pfring_stats(struct handle *ring, uint64_t *counted)
 {
+    if (ring->is_bare)
+        return ANSWER_UNSUPPORTED;
     count(ring);
     counted[0] = ring->read;
     counted[1] = ring->dropped;

@@ -21,6 +21,9 @@ pub const CAPLEN_MAX: u32 = 65_600;
 /// Bytes that the frames of a burst are copied to: 256 of the usual ones, a few of the longest.
 const BLOCK_BYTES: usize = 512 << 10;
 
+/// Sleep of a ring of a device that wakes no process.
+const UNWOKEN_SLEEP: Duration = Duration::from_micros(500);
+
 /// How PF_RING's tools show who has a ring.
 const APPLICATION: &std::ffi::CStr = c"ringside";
 
@@ -236,24 +239,29 @@ impl Ring {
         &self.block
     }
 
-    /// True if no frame waits.
+    /// True if no frame waits. A device that cannot say so is to be looked at.
     pub fn is_empty(&self) -> bool {
         // SAFETY: an open handle.
-        unsafe { (self.handle.api.pfring_is_pkt_available)(self.handle.raw()) <= 0 }
+        unsafe { (self.handle.api.pfring_is_pkt_available)(self.handle.raw()) == 0 }
     }
 
     /// Waits for a frame, at most `time`. It may come back early.
     pub fn wait(&self, time: Duration) {
         let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1);
         // SAFETY: an open handle.
-        unsafe { (self.handle.api.pfring_poll)(self.handle.raw(), milliseconds) };
+        let done = unsafe { (self.handle.api.pfring_poll)(self.handle.raw(), milliseconds) };
+        if done < 0 {
+            std::thread::sleep(time.min(UNWOKEN_SLEEP));
+        }
     }
 
-    /// Frames that wait; `None` if the library does not know.
+    /// Frames that wait; `None` if the device does not know.
     pub fn queued(&self) -> Option<u64> {
         let count = self.handle.api.pfring_get_num_queued_pkts?;
         // SAFETY: an open handle.
-        Some(u64::from(unsafe { count(self.handle.raw()) }))
+        let count = unsafe { count(self.handle.raw()) };
+        // A refusal is a negative number, in a type that has none.
+        u64::try_from(count.cast_signed()).ok()
     }
 
     /// What it has counted.

@@ -3,7 +3,7 @@
 
 use super::kernel_side::{KernelSide, Restore};
 use super::opening::{OpenRequest, OpenedLanes};
-use super::{BackendError, af_packet, af_xdp, dpdk, pcap, pf_ring, xdp_ring};
+use super::{BackendError, af_packet, af_xdp, dpdk, netmap, pcap, pf_ring, xdp_ring};
 use crate::interface::Unable;
 use ringside_core::LinkType;
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ pub struct Description {
     pub has_zero_copy: bool,
     /// What programs have in front of them; `None` for libpcap, which hides it.
     pub interface: Option<&'static str>,
-    /// The system of another project that it receives with, past the kernel's own or in addition to it.
+    /// The system of another project that it receives with.
     pub system: Option<&'static System>,
     /// Refuses what it cannot do of a request, before anything is changed for it.
     pub check: fn(&OpenRequest) -> Result<(), Unable>,
@@ -101,12 +101,14 @@ pub enum LaneKind {
 pub use af_packet::AF_PACKET;
 pub use af_xdp::AF_XDP;
 pub use dpdk::DPDK;
+pub use netmap::NETMAP;
 pub use pcap::PCAP;
 pub use pf_ring::PF_RING;
 pub use xdp_ring::XDP_RING;
 
 /// All of them.
-pub static BACKENDS: [&Description; 6] = [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP, &DPDK, &PF_RING];
+pub static BACKENDS: [&Description; 7] =
+    [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP, &DPDK, &PF_RING, &NETMAP];
 
 /// What another process said that the kernel holds of a lane: the backend's name, its facts and its
 /// descriptors. `None` if that makes no sense.

@@ -18,3 +18,15 @@ pub use description::PF_RING;
 #[cfg(test)]
 pub(super) use open::open_by;
 pub use ringside_pfring::PREFIX;
+
+use ringside_pfring::Device;
+
+/// The name by which the kernel knows what people name as a device of PF_RING's; any other name as
+/// it is.
+pub fn kernel_name(name: &str) -> String {
+    let device = name.strip_prefix(PREFIX).map(Device::named);
+    device.as_ref().and_then(Device::interface).unwrap_or(name).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! A source over what user space looks into for frames: a queue of DPDK's, a ring of PF_RING's.
-//! What they have in common is here; each gives a [`Supply`].
+//! A source over what user space looks into for frames: a queue of DPDK's, a ring of PF_RING's
+//! or of netmap's. What they have in common is here; each gives a [`Supply`].
 
 use super::in_driver::{WATCH_INTERVAL, refused};
 use super::wait::{self, Sweep, Waiter, Waiting};
@@ -93,6 +93,10 @@ impl KernelInterface {
             Ok(None) => Some(InterfaceEvent::Removed),
             Ok(Some(true)) | Err(_) => None,
         }
+    }
+
+    fn gone(&self, event: InterfaceEvent) -> SourceError {
+        SourceError::InterfaceGone { name: self.name.clone(), event: event.to_string() }
     }
 }
 
@@ -243,10 +247,7 @@ impl<S: Supply> PolledSource<S> {
         let State::Draining(event) = self.state else { return Ok(()) };
         self.end();
         match (event, &self.interface) {
-            (Some(event), Some(interface)) => {
-                let name = interface.name.clone();
-                Err(SourceError::InterfaceGone { name, event: event.to_string() })
-            }
+            (Some(event), Some(interface)) => Err(interface.gone(event)),
             _ => Ok(()),
         }
     }
@@ -261,7 +262,11 @@ impl<S: Supply> PolledSource<S> {
         self.read_missed();
         self.counted.waiting = 0;
         self.end();
-        error
+        let Some(interface) = &self.interface else { return error };
+        match interface.event() {
+            Some(event) => interface.gone(event),
+            None => error,
+        }
     }
 
     /// Looks now and then whether the interface is there.

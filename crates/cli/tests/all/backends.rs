@@ -23,12 +23,13 @@ fn check_report() {
     let report = &outcome.json_lines()[0];
     let backends = report["backends"].as_array().unwrap();
     let names: Vec<&str> = backends.iter().map(|b| b["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["af-packet", "af-xdp", "xdp-ring", "pcap", "dpdk", "pf-ring"]);
+    assert_eq!(names, ["af-packet", "af-xdp", "xdp-ring", "pcap", "dpdk", "pf-ring", "netmap"]);
     for backend in backends {
         let is_dpdk = backend["name"] == "dpdk";
         let fix = match backend["name"].as_str().unwrap() {
             "dpdk" => Some("apt-get install"),
             "pf-ring" => Some("packages.ntop.org"),
+            "netmap" => Some("modprobe netmap"),
             _ => None,
         };
         if let (Some(fix), false) = (fix, backend["usable"] == true) {

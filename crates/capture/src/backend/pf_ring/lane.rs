@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Longest wait at a time: what is to be done meanwhile is done soon.
 const WAIT_MAX: Duration = Duration::from_millis(5);
 
-/// Frames that are still read at the end where it is not known how many there are: more than a card's
-/// ring holds.
+/// Frames that are still read at the end where it is not known how many there are: more than the
+/// ring of a card holds.
 const UNCOUNTED_MAX: u64 = 64 << 10;
 
 /// A ring.

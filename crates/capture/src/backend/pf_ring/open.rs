@@ -113,11 +113,12 @@ fn sources(
         CaptureDirection::Inbound => Direction::Inbound,
         _ => Direction::Unknown,
     };
-    let source = |(queue, ring)| {
+    let source = |(queue, ring): (u16, Ring)| {
+        let counts_losses = ring.statistics().is_ok();
         let source = PolledSource::new(Parts {
             supply: PfRingLane::new(ring, &request.interface, stamped_by),
             interface: interface.cloned(),
-            losses: Some(losses),
+            losses: counts_losses.then_some(losses),
             hold_ns: MERGE_HOLD_NS,
             filter: filter.clone(),
             snaplen_bytes: request.snaplen_bytes,

@@ -139,4 +139,5 @@ suite! {
     pcap of PCAP_SUBJECT;
     dpdk of DPDK_SUBJECT;
     pf_ring of PF_RING_SUBJECT;
+    netmap of NETMAP_SUBJECT;
 }

@@ -1,6 +1,9 @@
 //! Capture systems that are not installed where tests run, played by what stands in their place; or
 //! the real ones, where `RINGSIDE_CONFORMANCE` names them.
 
+mod netmap;
+
+use self::netmap::Port;
 use crate::backend::opening::{OpenRequest, OpenedLanes};
 use crate::backend::{self, BackendError, Description};
 use ringside_pfring::Library;
@@ -36,4 +39,22 @@ fn library() -> Result<Library, String> {
 
 fn open_pf_ring(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
     backend::pf_ring::open_by(library().unwrap(), request)
+}
+
+/// netmap's backend, with the kernel's side played.
+pub(super) static NETMAP: Description = Description { open: open_netmap, ..backend::NETMAP };
+
+fn open_netmap(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
+    if is_real(backend::NETMAP.name) {
+        return backend::NETMAP.open(request);
+    }
+    let mut port = None;
+    backend::netmap::open_by(request, &mut || {
+        let is_first = port.is_none();
+        if is_first {
+            port = Some(Port::of(request, &backend::netmap::kernel_name(&request.interface))?);
+        }
+        let handle = port.as_mut().map(|port| port.handle(is_first));
+        Ok(Box::new(handle.expect("it was made")) as _)
+    })
 }

@@ -53,6 +53,15 @@ pub(super) static PF_RING_SUBJECT: Subject = Subject {
     ..Subject::of_interface(&fakes::PF_RING)
 };
 
+/// By what plays the kernel's side, on rings that are fed from inside the driver.
+pub(super) static NETMAP_SUBJECT: Subject = Subject {
+    device: |wire, lanes| format!("netmap:{}", queues(wire, lanes)),
+    lanes: 4,
+    stamped_by: TimestampKind::Poll,
+    counts_losses: false,
+    ..Subject::of_interface(&fakes::NETMAP)
+};
+
 /// The pair made again with as many queues as lanes, where one does not do.
 fn queues(wire: &Wire, lanes: u16) -> String {
     if lanes > 1 {
