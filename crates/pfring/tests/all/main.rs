@@ -1,6 +1,8 @@
 #![forbid(unsafe_code)]
 //! Rings of a library that plays PF_RING's, fed from files.
 
+#![allow(clippy::unwrap_used)]
+
 use ringside_pfring::{Device, Library, Received, Ring, RingOptions, Sender};
 use ringside_testkit::{fakes, skip};
 use std::path::Path;
@@ -104,6 +106,6 @@ fn what_is_missing_is_named_with_the_fix() {
     let error = Ring::open(library, &nowhere, &OPTIONS).err().unwrap().to_string();
     assert!(error.contains("modprobe pf_ring") && error.contains("pfring-dkms"), "{error}");
     assert!(Sender::open(library, &nowhere).is_err());
-    let error = Ring::open(library, &Device::named("eth\01"), &OPTIONS).err().unwrap();
+    let error = Ring::open(library, &Device::named("eth\x001"), &OPTIONS).err().unwrap();
     assert!(error.to_string().contains("no name"), "{error}");
 }

@@ -180,7 +180,10 @@ impl ReceiveRing {
     pub fn is_empty(&mut self) -> bool {
         self.frames.clear();
         // What is wrong with it, the next receiving tells.
-        self.next == self.tail && (self.has_ended || self.sync().is_ok() && self.next == self.tail)
+        if self.next == self.tail && !self.has_ended {
+            let _ = self.sync();
+        }
+        self.next == self.tail
     }
 
     /// Waits for frames.

@@ -65,7 +65,7 @@ fn memory() -> Vec<u8> {
         let buffer = 2 + (index * 5) % SLOTS as usize;
         put(&mut memory, slot_at(index) + slot::BUFFER, buffer as u32);
         let flags = if [3, 4].contains(&index) { u32::from(slot::MORE_FRAGMENTS) } else { 0 };
-        put(&mut memory, slot_at(index) + slot::LENGTH, 40 + index as u32 | flags << 16);
+        put(&mut memory, slot_at(index) + slot::LENGTH, (40 + index as u32) | (flags << 16));
         let start = BUFFERS + buffer * BUFFER_BYTES as usize;
         memory[start..start + BUFFER_BYTES as usize].fill(index as u8);
     }
