@@ -42,9 +42,9 @@ pub(super) struct ReceiveBench {
     /// Tools and limits; those that are not installed are left out and named.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
     #[arg(default_value = "ringside,ringside-xdp-ring,ringside-af-packet,ringside-pcap,\
-                         ringside-dpdk-af-xdp,ringside-dpdk-af-packet,tcpdump,dumpcap,\
-                         netsniff-ng,testpmd-af-xdp,testpmd-af-xdp-spin,testpmd-af-packet,\
-                         xdp-drop,xdp-pass")]
+                         ringside-pf-ring,ringside-netmap,ringside-dpdk-af-xdp,\
+                         ringside-dpdk-af-packet,tcpdump,dumpcap,netsniff-ng,testpmd-af-xdp,\
+                         testpmd-af-xdp-spin,testpmd-af-packet,xdp-drop,xdp-pass")]
     tools: Vec<Kind>,
 
     /// Where the receive path of the kernel runs.

@@ -119,6 +119,22 @@ pub enum BackendError {
         /// The reason, with its fix.
         source: ringside_dpdk::DpdkError,
     },
+    /// PF_RING on a device.
+    #[error("PF_RING on {name}: {source}")]
+    PfRing {
+        /// Device.
+        name: String,
+        /// The reason, with its fix.
+        source: ringside_pfring::PfRingError,
+    },
+    /// netmap on a port.
+    #[error("netmap on {name}: {reason}")]
+    Netmap {
+        /// Port.
+        name: String,
+        /// The reason, with its fix.
+        reason: String,
+    },
     /// The backend cannot do what was asked for.
     #[error(transparent)]
     Unable(#[from] Unable),

@@ -3,11 +3,9 @@
 //! As root each backend is tried with some frames on a private network of its own; else it is
 //! opened where that changes nothing. No interface of the machine is changed.
 
-mod others;
 mod properties;
 mod trial;
 
-pub use others::Other;
 pub use properties::Property;
 
 use properties::Facts;
@@ -20,8 +18,6 @@ use serde::Serialize;
 pub struct Report {
     /// Each backend of this build.
     pub backends: Vec<Backend>,
-    /// Systems that Ringside does not receive with.
-    pub others: Vec<Other>,
     /// The interfaces of this namespace.
     pub interfaces: Vec<Interface>,
 }
@@ -66,7 +62,7 @@ impl Report {
     pub fn ask() -> anyhow::Result<Report> {
         let devices = netdev::list()?;
         let interfaces = devices.iter().map(interface).collect();
-        Ok(Report { backends: backends(devices), others: others::all(), interfaces })
+        Ok(Report { backends: backends(devices), interfaces })
     }
 }
 

@@ -16,6 +16,8 @@ mod clock;
 mod dpdk;
 mod interface;
 mod machine;
+mod netmap;
+mod pf_ring;
 mod polling;
 
 pub use check::{Check, State};

@@ -1,7 +1,7 @@
 //! The machine: kernel, privileges, BPF, memory, limits, and what dead processes left.
 
 use super::check::{Check, Checks, State};
-use super::{clock, dpdk};
+use super::{clock, dpdk, netmap, pf_ring};
 use ringside_core::Shown;
 use ringside_keeper::Request;
 use ringside_sys::bpf;
@@ -43,6 +43,8 @@ pub fn checks() -> Vec<Check> {
     limits(&mut checks);
     clock::of_machine(&mut checks);
     dpdk::checks(&mut checks, Path::new("/"), &meminfo);
+    pf_ring::checks(&mut checks);
+    netmap::checks(&mut checks);
     leftovers(&mut checks);
     checks.into_vec()
 }

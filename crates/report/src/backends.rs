@@ -3,14 +3,9 @@
 use ringside_doctor::backends::{Backend, Report};
 use std::fmt::Write;
 
-/// The backends, what else captures, and the interfaces, as tables.
+/// The backends and the interfaces, as tables.
 pub fn text(report: &Report) -> String {
     let mut out = table(&report.backends);
-    out.push('\n');
-    for other in &report.others {
-        let found = other.found.as_deref().unwrap_or("not installed");
-        let _ = writeln!(out, "{:<27} {found} ({})", other.name, other.probe);
-    }
     out.push('\n');
     let _ = writeln!(
         out,

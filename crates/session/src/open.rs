@@ -11,8 +11,8 @@ use crate::placement::{Placed, PlacementOptions};
 use crate::refused::Refused;
 use ringside_capture::backend::af_xdp::{Stamps, Waiting};
 use ringside_capture::backend::{
-    AF_PACKET, BackendError, DPDK, Description, KernelSide, LaneKind, OpenRequest, OpenedLanes,
-    PCAP, af_packet, dpdk,
+    AF_PACKET, BackendError, DPDK, Description, KernelSide, LaneKind, NETMAP, OpenRequest,
+    OpenedLanes, PCAP, PF_RING, af_packet, dpdk, netmap, pf_ring,
 };
 use ringside_capture::keep::{InterfacePreFilter, RulesBuilder};
 use ringside_capture::placement::LaneFacts;
@@ -343,6 +343,12 @@ fn choose(opening: Opening<'_>, name: &str) -> anyhow::Result<&'static Descripti
     }
     if name.starts_with(dpdk::PREFIX) {
         return Ok(&DPDK);
+    }
+    if name.starts_with(pf_ring::PREFIX) {
+        return Ok(&PF_RING);
+    }
+    if name.starts_with(netmap::PREFIX) {
+        return Ok(&NETMAP);
     }
     let interface = name.to_owned();
     match af_packet::link_type(name) {

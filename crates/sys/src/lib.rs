@@ -49,6 +49,7 @@ pub mod hints;
 pub mod live;
 pub mod memory;
 pub mod mmap;
+pub mod netmap;
 pub mod netns;
 pub mod numa;
 pub mod packet;

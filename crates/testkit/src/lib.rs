@@ -9,6 +9,7 @@ mod agreement;
 pub mod captures;
 pub mod classbench;
 pub mod driver_ring;
+pub mod fakes;
 pub mod fuzz;
 pub mod judge;
 pub mod quic;

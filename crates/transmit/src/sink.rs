@@ -7,6 +7,7 @@
 //! | `tx-ring` | a packet socket with a ring in shared memory (TPACKET_V2) |
 //! | `pcap` | libpcap, on any device that it knows |
 //! | `dpdk` | a queue of a DPDK driver, where its plug-in is |
+//! | `pf-ring` | PF_RING, where its library is, one frame a call |
 //!
 //! [`open`] tries what was asked for, or chooses, and says why. What the kinds can do, and which
 //! counters feed their accounts, is in docs/transmit.md.
@@ -16,6 +17,7 @@ mod af_xdp;
 mod dpdk;
 mod outlet;
 mod pcap;
+mod pf_ring;
 mod segment;
 mod tx_ring;
 
@@ -25,6 +27,7 @@ pub use af_packet::{PacketOptions, PacketSink};
 pub use af_xdp::XdpSink;
 pub use dpdk::DpdkSink;
 pub use pcap::PcapSink;
+pub use pf_ring::PfRingSink;
 pub(crate) use segment::{put_chained, put_segment};
 pub use tx_ring::TxRingSink;
 
@@ -51,12 +54,20 @@ pub enum SinkKind {
     Pcap,
     /// DPDK.
     Dpdk,
+    /// PF_RING.
+    PfRing,
 }
 
 impl SinkKind {
     /// All kinds.
-    pub const ALL: [SinkKind; 5] =
-        [SinkKind::AfXdp, SinkKind::AfPacket, SinkKind::TxRing, SinkKind::Pcap, SinkKind::Dpdk];
+    pub const ALL: [SinkKind; 6] = [
+        SinkKind::AfXdp,
+        SinkKind::AfPacket,
+        SinkKind::TxRing,
+        SinkKind::Pcap,
+        SinkKind::Dpdk,
+        SinkKind::PfRing,
+    ];
 
     /// Those of the kernel's, whose accounts say what became of each frame at the interface.
     pub const OF_KERNEL: [SinkKind; 4] =
@@ -70,6 +81,7 @@ impl SinkKind {
             SinkKind::TxRing => "tx-ring",
             SinkKind::Pcap => "pcap",
             SinkKind::Dpdk => "dpdk",
+            SinkKind::PfRing => "pf-ring",
         }
     }
 }
@@ -121,6 +133,8 @@ pub enum AnySink {
     Pcap(Box<PcapSink>),
     /// DPDK.
     Dpdk(Box<DpdkSink>),
+    /// PF_RING.
+    PfRing(Box<PfRingSink>),
 }
 
 /// A sink, and the lines that say how it came about.
@@ -155,6 +169,7 @@ fn open_kind(
         SinkKind::TxRing => AnySink::TxRing(Box::new(TxRingSink::open(config)?)),
         SinkKind::Pcap => AnySink::Pcap(Box::new(PcapSink::open(config)?)),
         SinkKind::Dpdk => AnySink::Dpdk(Box::new(DpdkSink::open(config)?)),
+        SinkKind::PfRing => AnySink::PfRing(Box::new(PfRingSink::open(config)?)),
     })
 }
 
@@ -197,6 +212,7 @@ macro_rules! each {
             AnySink::TxRing($inner) => $call,
             AnySink::Pcap($inner) => $call,
             AnySink::Dpdk($inner) => $call,
+            AnySink::PfRing($inner) => $call,
         }
     };
 }
@@ -218,6 +234,7 @@ impl AnySink {
             AnySink::TxRing(_) => SinkKind::TxRing,
             AnySink::Pcap(_) => SinkKind::Pcap,
             AnySink::Dpdk(_) => SinkKind::Dpdk,
+            AnySink::PfRing(_) => SinkKind::PfRing,
         }
     }
 }

@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-ring", 2),
     ("ringside-netdev", 2),
     ("ringside-dpdk", 2),
+    ("ringside-pfring", 2),
     ("ringside-store", 2),
     ("ringside-inspect", 2),
     ("ringside-record", 2),

@@ -36,6 +36,12 @@ pub(super) enum Kind {
     /// This program through libpcap.
     #[value(name = "ringside-pcap")]
     RingsidePcap,
+    /// This program through PF_RING.
+    #[value(name = "ringside-pf-ring")]
+    RingsidePfRing,
+    /// This program through netmap.
+    #[value(name = "ringside-netmap")]
+    RingsideNetmap,
     /// This program through DPDK with net_af_xdp.
     #[value(name = "ringside-dpdk-af-xdp")]
     RingsideDpdkXdp,
@@ -76,6 +82,8 @@ impl Kind {
             Kind::RingsideRing => "ringside-xdp-ring",
             Kind::RingsidePacket => "ringside-af-packet",
             Kind::RingsidePcap => "ringside-pcap",
+            Kind::RingsidePfRing => "ringside-pf-ring",
+            Kind::RingsideNetmap => "ringside-netmap",
             Kind::RingsideDpdkXdp => "ringside-dpdk-af-xdp",
             Kind::RingsideDpdkPacket => "ringside-dpdk-af-packet",
             Kind::Tcpdump => "tcpdump",
@@ -98,6 +106,10 @@ impl Kind {
             Kind::Netsniff => Tool::Netsniff.version().is_some(),
             kind if kind.is_testpmd() => testpmd::is_installed(),
             kind if kind.is_own_by_dpdk() => ringside_dpdk::release().is_ok(),
+            Kind::RingsideNetmap => ringside_sys::netmap::open().is_ok(),
+            Kind::RingsidePfRing => {
+                ringside_pfring::Library::find().is_ok() && ringside_pfring::module().is_some()
+            }
             _ => true,
         }
     }
@@ -258,6 +270,8 @@ impl Contender {
             Kind::RingsidePacket => "af-packet",
             Kind::RingsidePcap => "pcap",
             Kind::RingsideRing => "xdp-ring",
+            Kind::RingsidePfRing => "pf-ring",
+            Kind::RingsideNetmap => "netmap",
             kind if kind.is_own_by_dpdk() => "dpdk",
             _ => "af-xdp",
         };
@@ -278,7 +292,9 @@ impl Contender {
             command.extend(["-i".into(), device.into()]);
         }
         command.extend(self.way.as_ref().map(Way::options).into_iter().flatten());
-        let is_watched = self.way.is_none() && !self.kind.is_own_by_dpdk();
+        let is_other = self.kind.is_own_by_dpdk()
+            || matches!(self.kind, Kind::RingsidePfRing | Kind::RingsideNetmap);
+        let is_watched = self.way.is_none() && !is_other;
         if self.kind.is_own_by_dpdk() {
             command.extend(["--wait".into(), "spin".into()]);
         }

@@ -3,7 +3,7 @@
 
 use super::kernel_side::{KernelSide, Restore};
 use super::opening::{OpenRequest, OpenedLanes};
-use super::{BackendError, af_packet, af_xdp, dpdk, pcap, xdp_ring};
+use super::{BackendError, af_packet, af_xdp, dpdk, netmap, pcap, pf_ring, xdp_ring};
 use crate::interface::Unable;
 use ringside_core::LinkType;
 use std::os::fd::OwnedFd;
@@ -32,6 +32,8 @@ pub struct Description {
     pub has_zero_copy: bool,
     /// What programs have in front of them; `None` for libpcap, which hides it.
     pub interface: Option<&'static str>,
+    /// The system of another project that it receives with.
+    pub system: Option<&'static System>,
     /// Refuses what it cannot do of a request, before anything is changed for it.
     pub check: fn(&OpenRequest) -> Result<(), Unable>,
     /// Opens all lanes of an interface, after the check.
@@ -55,6 +57,29 @@ impl Description {
     }
 }
 
+/// A capture system of another project, in the words of a survey.
+#[derive(Debug)]
+pub struct System {
+    /// The page of docs/ that says so, with the sources.
+    pub page: &'static str,
+    /// What of it is installed here.
+    pub release: fn() -> Option<String>,
+    /// Which frames come without a copy.
+    pub zero_copy: &'static str,
+    /// What it does to frames in the kernel.
+    pub kernel: &'static str,
+    /// What it changes of the system.
+    pub change: &'static str,
+    /// Where it stands.
+    pub architecture: &'static str,
+    /// The cards that it works with.
+    pub cards: &'static str,
+    /// What it costs.
+    pub price: &'static str,
+    /// Its licences.
+    pub licence: &'static str,
+}
+
 /// Refuses nothing.
 pub(super) fn takes_all(_: &OpenRequest) -> Result<(), Unable> {
     Ok(())
@@ -76,11 +101,14 @@ pub enum LaneKind {
 pub use af_packet::AF_PACKET;
 pub use af_xdp::AF_XDP;
 pub use dpdk::DPDK;
+pub use netmap::NETMAP;
 pub use pcap::PCAP;
+pub use pf_ring::PF_RING;
 pub use xdp_ring::XDP_RING;
 
 /// All of them.
-pub static BACKENDS: [&Description; 5] = [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP, &DPDK];
+pub static BACKENDS: [&Description; 7] =
+    [&AF_PACKET, &AF_XDP, &XDP_RING, &PCAP, &DPDK, &PF_RING, &NETMAP];
 
 /// What another process said that the kernel holds of a lane: the backend's name, its facts and its
 /// descriptors. `None` if that makes no sense.

@@ -5,6 +5,8 @@
 //! - [`xdp_ring`]: the same by a program's own copy; the fastest where a driver must copy.
 //! - [`pcap`]: libpcap, for every device that it knows, one lane.
 //! - [`dpdk`]: DPDK's drivers in user space, where DPDK is installed.
+//! - [`pf_ring`]: PF_RING, by its own library, where that is installed.
+//! - [`netmap`]: netmap's rings, where its module is.
 //! - [`mod@file`]: files and recordings, one lane.
 //!
 //! [`Description`] says what each is and opens it, by what stands in [`OpenRequest`];
@@ -17,15 +19,19 @@ pub mod dpdk;
 pub mod file;
 mod in_driver;
 pub(crate) mod kernel_side;
+pub mod netmap;
 mod opening;
 pub mod pcap;
+pub mod pf_ring;
+mod polled;
 mod wait;
 pub mod xdp_ring;
 
 pub(crate) use crate::interface::find_device;
 pub use crate::interface::{BackendError, Unable};
 pub use description::{
-    AF_PACKET, AF_XDP, BACKENDS, DPDK, Description, LaneKind, PCAP, XDP_RING, restore,
+    AF_PACKET, AF_XDP, BACKENDS, DPDK, Description, LaneKind, NETMAP, PCAP, PF_RING, System,
+    XDP_RING, restore,
 };
 pub use in_driver::{VLAN_STRIPPING, stripped_tags};
 pub use kernel_side::{KernelCount, KernelSide, LastReading, Restore};

@@ -37,6 +37,7 @@ mod observers;
 mod order;
 mod others;
 mod outputs;
+mod pf_ring;
 mod pin_rules;
 mod placement;
 mod pre_filter;

@@ -144,7 +144,7 @@ fn a_wrong_option_is_refused_with_what_is_right() {
         (&["capture", "-i", "lo", "--queues", "0"], &["--queues", "1..=256"]),
         (&["capture", "-i", "lo", "--queues", "257"], &["1..=256"]),
         (&["capture", "-i", "lo", "-s", "262145"], &["--snaplen", "0..=262144"]),
-        (&["capture", "-i", "lo", "--backend", "pf-ring"], &["af-packet", "dpdk", "auto"]),
+        (&["capture", "-i", "lo", "--backend", "pfring"], &["af-packet", "dpdk", "auto"]),
         (&["capture", "-i", "lo", "--for", "soon"], &["10s"]),
         (&["capture", "-i", "lo", "--for", "0"], &["longer than 0"]),
         (&["capture", "-i", "lo", "-c", "0"], &["--packets"]),

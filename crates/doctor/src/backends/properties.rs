@@ -3,7 +3,7 @@
 //! how it was found.
 
 use super::trial::{FRAMES, LANES, Seen};
-use ringside_capture::backend::{Description, LaneKind};
+use ringside_capture::backend::{Description, LaneKind, System};
 use ringside_core::TimestampKind;
 use ringside_netdev::{self as netdev, NetDevice};
 use ringside_sys::numa::{self, PreferredNode};
@@ -85,6 +85,7 @@ fn memory() -> String {
 
 /// The table's column of one backend.
 pub fn of(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> Vec<Property> {
+    let page_or = |probe| tried.system.map_or(probe, |system: &System| system.page);
     let mut found = Vec::new();
     let mut add = |name, value: String, probe| found.push(Property { name, value, probe });
     let not_tried = || "not tried".to_owned();
@@ -93,27 +94,35 @@ pub fn of(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> Vec<Proper
     add("several threads (RSS)", with(&|seen| lanes(tried, seen)), "opening several lanes");
     add("memory mapping", with(&|seen| size(seen.mapped_bytes)), "/proc/self/maps");
     let probe = match (tried.has_zero_copy, tried.is_in_driver) {
-        (true, _) if tried.lane == LaneKind::OwnQueue => "docs/dpdk.md, and the trial's way",
         (true, _) => "driver features of the interfaces here, and the trial's way",
         (false, true) => "by construction: the program copies each frame to its ring",
         (false, false) => "by construction: the kernel copies each frame to its ring",
     };
-    add("zero-copy", zero_copy(tried, seen, facts), probe);
+    add("zero-copy", zero_copy(tried, seen, facts), page_or(probe));
     add("batches", with(&batches), "largest batch of the trial");
     add("CPU and interrupts pinned", pinned(facts), "sched_setaffinity, /proc/irq");
     add("memory pinned", facts.memory.clone(), "set_mempolicy");
-    add("processing in the kernel", kernel(tried, facts), "loading a program");
+    add("processing in the kernel", kernel(tried, facts), page_or("loading a program"));
     let taken = |seen: &Seen| format!("yes ({} of {FRAMES} frames)", seen.frames);
     add("processing in user space", with(&taken), "frames lent in the trial");
-    add("levels of change", change(facts), "/proc/modules");
-    add("interface to programs", interface(tried), "libraries in /proc/self/maps");
-    add("architecture", architecture(tried, seen), "the trial's way");
+    add("levels of change", change(tried, facts), page_or("/proc/modules"));
+    let installed = match tried.system {
+        Some(_) => "its own library's word",
+        None => "libraries in /proc/self/maps",
+    };
+    add("interface to programs", interface(tried), installed);
+    add("architecture", architecture(tried, seen), page_or("the trial's way"));
     add("operating system", system(), "uname");
-    add("network cards", cards(tried, facts), "driver features of the interfaces here");
+    add("network cards", cards(tried, facts), page_or("driver features of the interfaces here"));
     add("time stamps", with(&stamps), "stamps of the trial");
     add("counting", with(&counting), "counters after the trial");
-    add("price", "none".into(), "no licence is asked for");
-    add("source", format!("open, {}", env!("CARGO_PKG_LICENSE")), "licence of this build");
+    let price = tried.system.map_or("none", |system| system.price);
+    add("price", price.into(), page_or("no licence is asked for"));
+    let source = match tried.system {
+        Some(system) => system.licence.to_owned(),
+        None => format!("open, {}", env!("CARGO_PKG_LICENSE")),
+    };
+    add("source", source, page_or("licence of this build"));
     found
 }
 
@@ -145,8 +154,8 @@ fn zero_copy(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> String 
     if !tried.has_zero_copy {
         return "no".into();
     }
-    if tried.lane == LaneKind::OwnQueue {
-        return "yes, of cards (trial: copy by the driver)".into();
+    if let Some(system) = tried.system {
+        return system.zero_copy.into();
     }
     let can = named(facts, |features| features.zero_copy);
     let here = match seen {
@@ -185,6 +194,9 @@ fn pinned(facts: &Facts) -> String {
 }
 
 fn kernel(tried: &Description, facts: &Facts) -> String {
+    if let Some(system) = tried.system {
+        return system.kernel.into();
+    }
     match (tried.lane, facts.xdp_programs) {
         (LaneKind::FanoutMember, true) => "yes (eBPF filter)".into(),
         (LaneKind::Queue, true) => "yes (XDP program)".into(),
@@ -194,7 +206,10 @@ fn kernel(tried: &Description, facts: &Facts) -> String {
     }
 }
 
-fn change(facts: &Facts) -> String {
+fn change(tried: &Description, facts: &Facts) -> String {
+    if let Some(system) = tried.system {
+        return system.change.into();
+    }
     let foreign = ["pf_ring", "netmap", "igb_uio"];
     let loaded = facts.modules.iter().flatten().filter(|name| foreign.contains(&name.as_str()));
     match loaded.count() {
@@ -204,12 +219,12 @@ fn change(facts: &Facts) -> String {
 }
 
 fn interface(tried: &Description) -> String {
-    match tried.interface {
-        Some(_) if tried.lane == LaneKind::OwnQueue => {
-            ringside_dpdk::release().unwrap_or_else(|_| "DPDK".into())
+    match (tried.interface, tried.system) {
+        (Some(name), Some(system)) => {
+            (system.release)().unwrap_or_else(|| format!("{name}, which is not installed"))
         }
-        Some(name) => format!("own ({name})"),
-        None => {
+        (Some(name), None) => format!("own ({name})"),
+        (None, _) => {
             let maps = read_to_string("/proc/self/maps").unwrap_or_default();
             let file = maps.lines().filter_map(|line| line.rsplit('/').next());
             let library = file.filter(|name| name.starts_with("libpcap.so")).max();
@@ -221,8 +236,10 @@ fn interface(tried: &Description) -> String {
 fn architecture(tried: &Description, seen: Option<&Seen>) -> String {
     // A backend that has one way is in the driver or not there.
     let is_native = |seen: &Seen| seen.way.is_empty() || seen.way.starts_with("native");
+    if let Some(system) = tried.system {
+        return system.architecture.into();
+    }
     match (tried.is_in_driver, seen) {
-        _ if tried.lane == LaneKind::OwnQueue => "kernel bypass, of cards".into(),
         (true, Some(seen)) if is_native(seen) => "in-kernel fast path".into(),
         (true, _) => "behind the driver".into(),
         (false, _) => "tap on the kernel's stack".into(),
@@ -235,8 +252,8 @@ fn system() -> String {
 }
 
 fn cards(tried: &Description, facts: &Facts) -> String {
-    if tried.lane == LaneKind::OwnQueue {
-        return "those that DPDK has a driver for; any by net_af_packet".into();
+    if let Some(system) = tried.system {
+        return system.cards.into();
     }
     if !tried.is_in_driver {
         return "any".into();

@@ -4,7 +4,7 @@ use super::{OpenOptions, Opening, Plan};
 use crate::note::{NotInDriver, Note};
 use crate::refused::Refused;
 use ringside_capture::backend::af_xdp::Waiting;
-use ringside_capture::backend::{AF_PACKET, AF_XDP, Description, stripped_tags};
+use ringside_capture::backend::{AF_PACKET, AF_XDP, Description, netmap, pf_ring, stripped_tags};
 use ringside_core::LinkType;
 use ringside_keeper::{Request, SettingRequest};
 use ringside_netdev::{self as netdev, PolledQueue};
@@ -107,7 +107,10 @@ impl Plan<'_> {
     }
 
     fn turn(&self, setting: SettingRequest) -> anyhow::Result<()> {
-        self.opening.knobs.turn(&Request::Interface { interface: self.name.to_owned(), setting })
+        self.opening.knobs.turn(&Request::Interface {
+            interface: netmap::kernel_name(&pf_ring::kernel_name(self.name)),
+            setting,
+        })
     }
 }
 

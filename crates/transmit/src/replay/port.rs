@@ -5,6 +5,7 @@ use crate::replay::report::InterfaceCounts;
 use crate::run::COUNTED;
 use crate::{Error, Pace, Rate};
 use ringside_netdev::{self as netdev, NetDevice};
+use ringside_pfring::Device;
 use std::time::{Duration, Instant};
 
 /// Of a device that DPDK has, as it comes.
@@ -26,7 +27,9 @@ impl Port {
         if name.starts_with(ringside_dpdk::PREFIX) {
             return Ok(Port { name, device: None });
         }
-        let device = interface::find_linked(&name)?;
+        let of_pf_ring = name.strip_prefix(ringside_pfring::PREFIX).map(Device::named);
+        let kernel = of_pf_ring.as_ref().and_then(Device::interface).unwrap_or(&name);
+        let device = interface::find_linked(kernel)?;
         interface::check_ethernet(&device, "a replay")?;
         Ok(Port { name, device: Some(device) })
     }

@@ -123,6 +123,8 @@ fn devices_of_dpdk_are_named_for_its_drivers() {
     for part in ["--backend dpdk", "-i dpdk:net_af_xdp1,iface=rx1,busy_budget=0", "--wait spin"] {
         assert!(line.contains(part), "{part} in {line}");
     }
+    let line = &lines(&contender(Kind::RingsidePfRing), &["rx0"])[0];
+    assert!(line.contains("-Qin") && line.contains("--backend pf-ring"), "{line}");
     let line = &lines(&contender(Kind::RingsideDpdkPacket), &["rx0"])[0];
     assert!(line.contains("-i rx0 ") && !line.contains("-Qin"), "{line}");
 }

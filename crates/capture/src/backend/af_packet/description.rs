@@ -19,6 +19,7 @@ pub static AF_PACKET: Description = Description {
     wants_tags_in_frames: false,
     has_zero_copy: false,
     interface: Some("TPACKET_V3"),
+    system: None,
     check: takes_all,
     open: open_lanes,
     probe: Some(probe),

@@ -18,6 +18,7 @@ pub static AF_XDP: Description = Description {
     wants_tags_in_frames: false,
     has_zero_copy: true,
     interface: Some("AF_XDP"),
+    system: None,
     check: takes_all,
     open: open_lanes,
     probe: None,

@@ -3,7 +3,7 @@
 use super::open::open;
 use crate::backend::BackendError;
 use crate::backend::af_xdp::{Stamps, Waiting};
-use crate::backend::description::{Description, LaneKind};
+use crate::backend::description::{Description, LaneKind, System};
 use crate::backend::opening::OpenRequest;
 use crate::interface::Unable;
 use ringside_core::LinkType;
@@ -21,10 +21,23 @@ pub static DPDK: Description = Description {
     wants_tags_in_frames: false,
     has_zero_copy: true,
     interface: Some("DPDK"),
+    system: Some(&SYSTEM),
     check,
     open,
     probe: Some(probe),
     restore: None,
+};
+
+static SYSTEM: System = System {
+    page: "docs/dpdk.md",
+    release: || ringside_dpdk::release().ok(),
+    zero_copy: "yes, of cards (trial: copy by the driver)",
+    kernel: "no",
+    change: "none: a card is bound to vfio-pci",
+    architecture: "kernel bypass, of cards",
+    cards: "those that DPDK has a driver for; any by net_af_packet",
+    price: "none",
+    licence: "open, BSD-3-Clause",
 };
 
 fn check(request: &OpenRequest) -> Result<(), Unable> {

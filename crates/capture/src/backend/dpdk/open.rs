@@ -1,18 +1,19 @@
 //! Opening the lanes of a device.
 
 use super::drivers::{counts_losses, release_of, stamps};
-use super::lane::{DpdkSource, KernelInterface, Parts, Shared};
-use crate::backend::in_driver::{described, refused};
+use super::lane::{DpdkQueue, Shared};
+use crate::backend::in_driver::described;
 use crate::backend::opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
-use crate::backend::{BackendError, find_device, merge_warning, within};
-use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
-use ringside_core::{Direction, FrameMeta, QueueId, Source};
+use crate::backend::polled::{KernelInterface, Parts, PolledSource, filter, find_up};
+use crate::backend::{BackendError, merge_warning, within};
+use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX, MERGE_HOLD_NS};
+use ringside_core::{Cause, Direction, FrameMeta, QueueId, Source, TimestampKind};
 use ringside_dpdk::device::{FRAME_ROOM_MAX, FRAME_ROOM_MIN, HEADER_BYTES};
 use ringside_dpdk::eal::{self, Memory};
 use ringside_dpdk::{Device, DpdkError, Opened, PortRequest, Properties};
 use ringside_filter::Prepared;
-use ringside_netdev::{NetDevice, Watch};
-use ringside_sys::packet::{CaptureDirection, Promiscuous};
+use ringside_netdev::NetDevice;
+use ringside_sys::packet::CaptureDirection;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,9 @@ const FRAMES_MAX: u64 = 64 << 10;
 
 /// How long a card's link may take: some receive only seconds after they were started.
 const LINK_MAX: Duration = Duration::from_secs(9);
+
+/// How long libpcap may hold frames back that the kernel has stamped.
+const STAMPED_BEFORE_NS: u64 = 100_000_000 + MERGE_HOLD_NS;
 
 /// Opens the lanes of a device; what it receives before they are started is thrown away.
 pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
@@ -45,7 +49,7 @@ pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
     within("the number of lanes", lanes.into(), 1, most_lanes(&device, &properties))?;
     let promiscuous = request.promiscuous && device.is_card;
     let opened = attached.open(&plan.port_request(lanes, promiscuous)).map_err(refused)?;
-    let interface = kernel.map(|kernel| kernel_interface(kernel, request.promiscuous));
+    let interface = kernel.map(|kernel| KernelInterface::new(kernel, request.promiscuous));
     let interface = interface.transpose()?;
     if device.is_card {
         await_link(&opened, name);
@@ -57,30 +61,6 @@ pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
     let warnings = warnings.map(OpenWarning::Merges).into_iter().collect();
     let lanes = sources(request, &device, &properties, filter, interface, opened);
     Ok(OpenedLanes { lanes, way: Some(way), notes, warnings, pre_filter: None })
-}
-
-/// The filter, which the worker asks.
-fn filter(request: &OpenRequest) -> Result<Option<Prepared>, BackendError> {
-    let Some((program, text)) = &request.filter else { return Ok(None) };
-    Prepared::new(program).map(Some).map_err(|error| {
-        let (expression, reason) = (text.clone(), error.to_string());
-        BackendError::Filter { expression, reason }
-    })
-}
-
-/// The interface that a device stands on, which must be up.
-fn find_up(name: &str) -> Result<NetDevice, BackendError> {
-    let device = find_device(name)?;
-    if device.is_up() { Ok(device) } else { Err(BackendError::InterfaceDown { name: device.name }) }
-}
-
-fn kernel_interface(device: NetDevice, promiscuous: bool) -> Result<KernelInterface, BackendError> {
-    let failed = |error| refused(&device.name, error);
-    let watch = Watch::new(device.ifindex).map_err(failed)?;
-    // The driver's own way to it would outlive a process that is killed.
-    let promiscuous = promiscuous.then(|| Promiscuous::keep(device.ifindex)).transpose();
-    let promiscuous = promiscuous.map_err(failed)?;
-    Ok(KernelInterface { name: device.name, watch, _promiscuous: promiscuous })
 }
 
 /// Most lanes that a device has.
@@ -198,28 +178,31 @@ fn sources(
     let release = release.unwrap_or_default();
     let driver = properties.driver.as_str();
     let stamps = stamps(driver, device, release);
-    let shared = Arc::new(Shared {
-        port: opened.port,
-        interface,
-        counts_losses: counts_losses(driver, release),
-        plays_files: device.plays_files(),
-        stamps,
-    });
+    let shared = Arc::new(Shared { port: opened.port, plays_files: device.plays_files(), stamps });
+    let interface = interface.map(Arc::new);
+    let is_polled = stamps.kind == TimestampKind::Poll;
     let mut described =
         described(&request.interface, request.snaplen_bytes, request.filter.as_ref());
     described.description = stamps.kind.remark().to_owned();
     let source = |(queue, opened_queue)| {
         let direction = if device.is_card { Direction::Inbound } else { Direction::Unknown };
         let meta = FrameMeta {
-            timestamp_kind: stamps.kind,
             interface: request.interface_id,
             queue: QueueId(queue),
             direction,
             ..FrameMeta::default()
         };
-        let source = DpdkSource::new(Parts {
+        let supply = DpdkQueue {
             queue: opened_queue,
             shared: shared.clone(),
+            is_first: queue == 0,
+            missed_before: 0,
+        };
+        let source = PolledSource::new(Parts {
+            supply,
+            interface: interface.clone(),
+            losses: counts_losses(driver, release).then_some(Cause::InterfaceDrop),
+            hold_ns: if is_polled { 0 } else { STAMPED_BEFORE_NS },
             filter: filter.clone(),
             snaplen_bytes: request.snaplen_bytes,
             meta,

@@ -21,6 +21,7 @@ pub static PCAP: Description = Description {
     wants_tags_in_frames: false,
     has_zero_copy: false,
     interface: None,
+    system: None,
     check,
     open: open_lane,
     probe: Some(|| link_type("lo").map(|_| ())),

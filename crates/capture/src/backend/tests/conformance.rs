@@ -2,6 +2,7 @@
 //! must know of one: how its device is made on a wire, and what it cannot count.
 
 mod cases;
+mod fakes;
 mod killed;
 mod subjects;
 
@@ -20,6 +21,8 @@ struct Subject {
     frame_bytes_max: usize,
     /// Outer tags of other protocols than 0x8100 come as they were.
     keeps_tag_protocols: bool,
+    /// A tag of 0x8100 that says nothing (0) comes as it was.
+    keeps_empty_tags: bool,
     /// Who stamps its frames.
     stamped_by: TimestampKind,
     /// It counts frames that were lost before they were lent.
@@ -54,6 +57,7 @@ impl Subject {
             lanes: 1,
             frame_bytes_max: usize::MAX,
             keeps_tag_protocols: true,
+            keeps_empty_tags: true,
             stamped_by: TimestampKind::Kernel,
             counts_losses: true,
             rest: Rest::Filtered,
@@ -134,4 +138,6 @@ suite! {
     xdp_ring of XDP_RING_SUBJECT;
     pcap of PCAP_SUBJECT;
     dpdk of DPDK_SUBJECT;
+    pf_ring of PF_RING_SUBJECT;
+    netmap of NETMAP_SUBJECT;
 }

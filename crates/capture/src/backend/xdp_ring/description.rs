@@ -20,6 +20,7 @@ pub static XDP_RING: Description = Description {
     wants_tags_in_frames: true,
     has_zero_copy: false,
     interface: Some("BPF array"),
+    system: None,
     check,
     open: open_lanes,
     probe: None,

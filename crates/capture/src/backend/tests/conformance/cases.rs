@@ -13,7 +13,10 @@ pub(super) fn content(subject: &Subject, wire: &Wire) {
     let mut source = subject.start_one(&subject.request(wire, 1));
     let fits = |frame: &Vec<u8>| {
         let has_other_tag = frame[12..14] == [0x88, 0xa8];
-        frame.len() <= subject.frame_bytes_max && (subject.keeps_tag_protocols || !has_other_tag)
+        let has_empty_tag = frame[12..14] == [0x81, 0] && frame[14..16] == [0, 0];
+        frame.len() <= subject.frame_bytes_max
+            && (subject.keeps_tag_protocols || !has_other_tag)
+            && (subject.keeps_empty_tags || !has_empty_tag)
     };
     let zoo: Vec<Vec<u8>> = zoo().into_iter().filter(fits).collect();
     let (mut newest, mut nanoseconds) = (Timestamp(0), false);

@@ -1,5 +1,6 @@
 //! The backends of this build, as the suite has to know them.
 
+use super::fakes;
 use super::*;
 use crate::backend::{AF_PACKET, AF_XDP, DPDK, PCAP, XDP_RING};
 
@@ -39,6 +40,26 @@ pub(super) static DPDK_SUBJECT: Subject = Subject {
     counts_losses: false,
     missing: || ringside_dpdk::release().err().map(|error| error.to_string()),
     ..Subject::of_interface(&DPDK)
+};
+
+/// By a library that plays PF_RING's. The module puts every tag that the kernel took out back as
+/// 0x8100, and loses one that is 0.
+pub(super) static PF_RING_SUBJECT: Subject = Subject {
+    device: |_, _| format!("pf-ring:{RX}"),
+    lanes: 4,
+    keeps_tag_protocols: false,
+    keeps_empty_tags: false,
+    missing: fakes::no_pf_ring,
+    ..Subject::of_interface(&fakes::PF_RING)
+};
+
+/// By what plays the kernel's side, on rings that are fed from inside the driver.
+pub(super) static NETMAP_SUBJECT: Subject = Subject {
+    device: |wire, lanes| format!("netmap:{}", queues(wire, lanes)),
+    lanes: 4,
+    stamped_by: TimestampKind::Poll,
+    counts_losses: false,
+    ..Subject::of_interface(&fakes::NETMAP)
 };
 
 /// The pair made again with as many queues as lanes, where one does not do.
