@@ -62,8 +62,8 @@ impl<'b> Reader<'b> {
 
     /// Passes by so many numbers, which are not looked at.
     pub(crate) fn skip(&mut self, count: usize) -> Option<()> {
-        let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte & 0x80 == 0);
-        let (last, _) = count.checked_sub(1).map(|before| ends.skip(before).next())??;
+        let mut ends = self.0.iter().enumerate().filter(|(_, byte)| **byte & 0x80 == 0);
+        let (last, _) = ends.nth(count.checked_sub(1)?)?;
         self.bytes(last + 1).map(drop)
     }
 

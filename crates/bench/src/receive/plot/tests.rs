@@ -26,7 +26,8 @@ fn results() -> Results {
                 for size in ["64", "512", "1514", "imix"] {
                     let (sizes, contender) = (size.parse().unwrap(), contender.clone());
                     let mut row = Row::new(Cell { placement, contender, queues, sizes });
-                    let received = 1_000_000 * (20 - index as u64) / u64::from(queues);
+                    let received =
+                        1_000_000 * (contenders.len() - index) as u64 / u64::from(queues);
                     row.samples.push(Sample {
                         offered: received,
                         handed: received,

@@ -1,7 +1,7 @@
 //! Indexes that the recorder makes while it records: what is found by them, during a recording, at
 //! its end, and after a kill at any moment.
 
-use super::{Packet, Traffic, find, number, tcpdump, traffic};
+use super::{Packet, START_SECONDS, Traffic, find, number, tcpdump, traffic};
 use crate::common::chaos::{kills, random};
 use crate::common::verifier::shape;
 use crate::common::*;
@@ -20,6 +20,8 @@ const KILLS: [u64; 2] = [12, 1_000];
 const INDEXES_MAX: usize = 6;
 /// Latest kill after these are there.
 const KILL_AFTER_MAX_US: usize = 20_000;
+/// Latest kill after a pin was begun, which takes about half of it.
+const PIN_MAX_US: usize = 100_000;
 
 /// The packets of `tcpdump -r` over each file of a recording of one lane, in order.
 fn by_tcpdump(recording: &Path, expression: &str) -> Vec<Packet> {
@@ -118,13 +120,14 @@ fn a_search_of_what_is_being_recorded_reads_little_and_finds_what_came_just_now(
     assert_eq!(answer["end"], "complete", "{answer}");
 }
 
-/// Records the traffic, every other time with files deleted that are too many, and kills that at
-/// some moment.
+/// Records the traffic, and kills that at some moment: as it is, with files deleted that are too
+/// many, or while some of those are pinned, besides.
 fn killed(traffic: &Traffic, recording: &Path, random: &mut Random) {
     let mut command = Command::new(ringside());
     command.args(["capture", "--no-keeper", "-r", arg(&traffic.file), "-w", arg(recording)]);
     command.args(["-C", "2MiB", "--ring-size", "16MiB"]);
-    if random.below(2) == 0 {
+    let kind = random.below(3);
+    if kind > 0 {
         command.args(["--limit-bytes", "8MiB"]);
     }
     let running = Running::start(command);
@@ -138,18 +141,34 @@ fn killed(traffic: &Traffic, recording: &Path, random: &mut Random) {
             && files.iter().filter(|file| ringside_index::path_of(file).exists()).count() >= indexes
     };
     wait_until("files and indexes", || running.is_over() || is_there());
-    std::thread::sleep(std::time::Duration::from_micros(random.below(KILL_AFTER_MAX_US) as u64));
+    let pin = (kind > 1).then(|| {
+        let mut command = Command::new(ringside());
+        command.args(["pin", "-r", arg(recording), "--to", &(START_SECONDS + 1).to_string()]);
+        Running::start(command)
+    });
+    let after_max = if kind > 1 { PIN_MAX_US } else { KILL_AFTER_MAX_US };
+    std::thread::sleep(std::time::Duration::from_micros(random.below(after_max) as u64));
     if !running.is_over() {
         running.signal(Signal::KILL);
     }
     running.finish();
+    pin.map(Running::finish);
 }
 
-/// Names of what is hidden, but for locks.
+/// Names of the files that are pinned.
+fn pinned_in(recording: &Path) -> Vec<String> {
+    let listed = run_ringside(&["pin", "--list", "-r", arg(recording), "--json"]);
+    let pins = listed.json_lines();
+    let files = pins.iter().flat_map(|pin| pin["files"].as_array().unwrap());
+    files.map(|file| file["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Names of what is hidden, but for locks and the list of pins.
 fn hidden_in(directory: &Path) -> Vec<String> {
     let names = directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.into_string().unwrap());
-    names.filter(|name| name.starts_with('.') && !name.ends_with("lock")).collect()
+    let is_meant = |name: &String| name.ends_with("lock") || name.ends_with("pins");
+    names.filter(|name| name.starts_with('.') && !is_meant(name)).collect()
 }
 
 #[test]
@@ -158,7 +177,7 @@ fn whenever_a_recorder_is_killed_all_that_is_there_is_found_and_no_index_lies() 
         return;
     }
     let traffic = Traffic::written();
-    let (mut random, mut incomplete, mut indexed) = (random(), 0, 0);
+    let (mut random, mut incomplete, mut indexed, mut pinned) = (random(), 0, 0, 0);
     for round in 0..kills(KILLS) {
         let dir = tempfile::tempdir().unwrap();
         let recording = dir.path().join("recording");
@@ -182,6 +201,9 @@ fn whenever_a_recorder_is_killed_all_that_is_there_is_found_and_no_index_lies() 
         let (after, answer, _) = find(&[&recording], &[&expression]);
         assert!(after == expected, "{round}, repaired: {answer}");
         assert_eq!(hidden_in(&recording), [""; 0]);
+        let names = pinned_in(&recording);
+        assert!(names.iter().all(|name| recording.join(name).exists()), "{names:?}");
+        pinned += names.len();
     }
-    println!("{incomplete} kills in the midst of it; {indexed} indexes were there");
+    println!("{incomplete} kills in the midst of it; {indexed} indexes, {pinned} pinned files");
 }

@@ -35,7 +35,7 @@ fn last_statistics(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("eve.json")).unwrap_or_default();
     // A line that is not whole yet is none.
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = events.filter(|event| event["event_type"] == "stats").last();
+    let last = events.rev().find(|event| event["event_type"] == "stats");
     last.map_or(Value::Null, |event| event["stats"].clone())
 }
 
