@@ -1,7 +1,7 @@
 //! Indexes that the recorder makes while it records: what is found by them, during a recording, at
 //! its end, and after a kill at any moment.
 
-use super::{Packet, START_SECONDS, Traffic, find, number, tcpdump, traffic};
+use super::{Packet, Traffic, find, number, tcpdump, traffic};
 use crate::common::chaos::{kills, random};
 use crate::common::verifier::shape;
 use crate::common::*;
@@ -143,7 +143,7 @@ fn killed(traffic: &Traffic, recording: &Path, random: &mut Random) {
     wait_until("files and indexes", || running.is_over() || is_there());
     let pin = (kind > 1).then(|| {
         let mut command = Command::new(ringside());
-        command.args(["pin", "-r", arg(recording), "--to", &(START_SECONDS + 1).to_string()]);
+        command.args(["pin", "-r", arg(recording), "--last", "2s"]);
         Running::start(command)
     });
     let after_max = if kind > 1 { PIN_MAX_US } else { KILL_AFTER_MAX_US };
