@@ -140,10 +140,10 @@ fn repair_dead(
     let needed = work.has_changes() || is_dead;
     if !options.dry_run {
         work.apply();
-        if is_dead {
-            run.files.iter().for_each(|found| remove_index_draft(&found.entry));
-            run.directories.iter().for_each(remove_orphaned_index_drafts);
-        }
+        // Also of a recorder that died when its files were whole and its lock was gone, but not yet
+        // all of its indexes made.
+        run.files.iter().for_each(|found| remove_index_draft(&found.entry));
+        run.directories.iter().for_each(remove_orphaned_index_drafts);
     }
     let state = match (work.has_errors(), needed, options.dry_run) {
         (true, ..) => RunState::Failed,
