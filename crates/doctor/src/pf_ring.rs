@@ -49,7 +49,7 @@ mod tests {
         };
         let (state, found, _) = look(Ok("8.9.0"), Some("8.9.0 (dev)"));
         assert_eq!((state, found.as_str()), (State::Ok, "PF_RING 8.9.0: -i pf-ring:DEVICE"));
-        assert_eq!(look(Err("not found"), None).0, State::Ok, "nobody wants it here");
+        assert_eq!(look(Err("not found"), None).0, State::Ok, "no interface here needs it");
         for (library, module, fix) in [
             (Ok("8.9.0"), None, "modprobe pf_ring"),
             (Ok("8.9.0"), Some("9.3.0"), "of one release"),

@@ -60,7 +60,7 @@ impl<'b> Reader<'b> {
         N::try_from(number).ok()
     }
 
-    /// Passes by so many numbers, which are not looked at.
+    /// Skips `count` numbers.
     pub(crate) fn skip(&mut self, count: usize) -> Option<()> {
         let mut ends = self.0.iter().enumerate().filter(|(_, byte)| **byte & 0x80 == 0);
         let (last, _) = ends.nth(count.checked_sub(1)?)?;

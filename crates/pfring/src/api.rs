@@ -18,7 +18,7 @@ pub(crate) const PROMISCUOUS: u32 = 1 << 3;
 pub(crate) const STAMP: u32 = 1 << 4;
 /// Of `pfring_open`: the card's stamps.
 pub(crate) const HARDWARE_STAMP: u32 = 1 << 5;
-/// Of `pfring_open`: nobody asks what is in a frame.
+/// Of `pfring_open`: no caller asks what is in a frame.
 pub(crate) const DO_NOT_PARSE: u32 = 1 << 9;
 
 /// Directions: both, and received.

@@ -60,7 +60,7 @@ pub struct Received {
     pub bytes: u32,
     /// Its length.
     pub wire_bytes: u32,
-    /// When it came, in nanoseconds since 1970; 0 if nobody stamped it.
+    /// When it came, in nanoseconds since 1970; 0 if it has no stamp.
     pub stamp_ns: u64,
     /// Both stamps of its header, pcap's in microseconds and the other, say the same: then it is
     /// the kernel's, not the card's.
@@ -73,7 +73,7 @@ pub(crate) struct Owned {
     pub raw: NonNull<Handle>,
 }
 
-// SAFETY: a handle belongs to no thread; whoever has it exclusively may call the library with it.
+// SAFETY: a handle belongs to no thread; its exclusive owner may call the library with it.
 unsafe impl Send for Owned {}
 
 impl Owned {
@@ -107,7 +107,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: an open handle, which nobody uses any more.
+        // SAFETY: an open handle, which is not used any more.
         unsafe { (self.api.pfring_close)(self.raw()) };
     }
 }
@@ -138,7 +138,7 @@ impl Ring {
         let stamps = if options.hardware_stamps { HARDWARE_STAMP } else { 0 };
         let promiscuous = if options.promiscuous { PROMISCUOUS } else { 0 };
         let flags = STAMP | DO_NOT_PARSE | stamps | promiscuous;
-        // Members of a cluster are told apart by what is in the frames.
+        // The module assigns frames to members of a cluster by what is in them.
         let flags = if options.cluster.is_some() { flags & !DO_NOT_PARSE } else { flags };
         let handle = Owned::open(library, device, caplen, flags)?;
         let (api, raw) = (handle.api, handle.raw());
@@ -219,7 +219,7 @@ impl Ring {
             return Err(PfRingError::Refused { what: "receiving", code: -1 });
         };
         // SAFETY: the library lends as many bytes as the header says, until the next call; the
-        // ring was opened for `caplen` at most, and so many are never read beyond.
+        // ring was opened for `caplen` at most, and no more is read.
         let lent = unsafe { std::slice::from_raw_parts(lent.as_ptr(), bytes as usize) };
         self.block[offset..offset + lent.len()].copy_from_slice(lent);
         let seconds_ns = (header.seconds as u64).saturating_mul(1_000_000_000);

@@ -78,6 +78,9 @@ impl Programs {
     /// # Errors
     /// No thread could be started.
     pub fn compile_ahead(self: &Arc<Self>, link_type: LinkType) -> std::io::Result<()> {
+        if self.accepts_all() {
+            return Ok(());
+        }
         let programs = self.clone();
         let ahead = move || drop(programs.get(link_type));
         std::thread::Builder::new().name("filter".into()).spawn(ahead).map(drop)

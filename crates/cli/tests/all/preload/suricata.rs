@@ -33,7 +33,7 @@ fn events(folder: &Path) -> BTreeMap<String, u32> {
 /// What Suricata counted last.
 fn last_statistics(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("eve.json")).unwrap_or_default();
-    // A line that is not whole yet is none.
+    // The last line may not be whole yet.
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let last = events.rev().find(|event| event["event_type"] == "stats");
     last.map_or(Value::Null, |event| event["stats"].clone())
