@@ -2,7 +2,7 @@
 
 use crate::config::check_name;
 use crate::state::{Holder, Lock, Owner, State};
-use crate::tools::{inside, run, set};
+use crate::tools::{inside, run, run_with_input, set};
 use crate::{Error, LabConfig, napi};
 use crate::{RECEIVER_ADDRESS, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_INTERFACE};
 use ringside_ebpf::XdpProgram;
@@ -19,6 +19,11 @@ const SENDER_MAC: &str = "02:52:53:00:00:01";
 const RECEIVER_MAC: &str = "02:52:53:00:00:02";
 
 const PREFIX_LENGTH: u8 = 24;
+
+/// Index of the first sender's interface, out of the way of the receivers'. Where both ends of a
+/// pair have the same, the kernel takes up to a second to notice that their link is up
+/// (linkwatch_urgent_event, net/core/link_watch.c).
+const SENDER_INDEX: u32 = 1000;
 
 /// A test network that is removed when this is dropped.
 #[derive(Debug)]
@@ -220,9 +225,10 @@ fn remove(state: &State) -> Result<(), Error> {
                 // First the pairs, which a program that still runs in the namespace would keep
                 // alive. They are not there where the other end's namespace went before, or where
                 // their maker was killed early.
-                for interface in state.config.interfaces().flatten() {
-                    let _ = run(&format!("ip -n {name} link delete {interface}"));
-                }
+                let interfaces = state.config.interfaces().flatten();
+                let lines: String =
+                    interfaces.map(|interface| format!("link delete {interface}\n")).collect();
+                let _ = run_with_input(&format!("ip -n {name} -force -batch -"), &lines);
                 run(&format!("ip netns delete {name}"))?;
             }
         }
@@ -249,14 +255,13 @@ fn make(state: &mut State) -> Result<(), Error> {
     for namespace in [a, b] {
         run(&format!("ip -n {namespace} link set lo up"))?;
     }
-    for interfaces in config.interfaces() {
-        make_pair(config, [a, b], interfaces.each_ref().map(String::as_str))?;
+    for (index, interfaces) in (SENDER_INDEX..).zip(config.interfaces()) {
+        make_pair(config, index, [a, b], interfaces.each_ref().map(String::as_str))?;
     }
     if config.addresses {
-        address(a, SENDER_INTERFACE, SENDER_ADDRESS)?;
-        address(b, RECEIVER_INTERFACE, RECEIVER_ADDRESS)?;
-        neighbour(a, SENDER_INTERFACE, RECEIVER_ADDRESS, RECEIVER_MAC, config)?;
-        neighbour(b, RECEIVER_INTERFACE, SENDER_ADDRESS, SENDER_MAC, config)?;
+        let ends = [(SENDER_ADDRESS, SENDER_MAC), (RECEIVER_ADDRESS, RECEIVER_MAC)];
+        address(config, a, SENDER_INTERFACE, ends)?;
+        address(config, b, RECEIVER_INTERFACE, [ends[1], ends[0]])?;
     }
     for [sender, receiver] in config.interfaces() {
         napi::place(b, &receiver, config.napi, config.queues)?;
@@ -268,10 +273,15 @@ fn make(state: &mut State) -> Result<(), Error> {
 }
 
 /// Makes a veth pair between the namespaces, ready to carry frames.
-fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Result<(), Error> {
+fn make_pair(
+    config: &LabConfig,
+    index: u32,
+    [a, b]: [&str; 2],
+    [tx, rx]: [&str; 2],
+) -> Result<(), Error> {
     let queues = format!("numtxqueues {0} numrxqueues {0}", config.queues);
     run(&format!(
-        "ip -n {a} link add {tx} address {SENDER_MAC} mtu {mtu} {queues} type veth \
+        "ip -n {a} link add {tx} index {index} address {SENDER_MAC} mtu {mtu} {queues} type veth \
          peer name {rx} netns {b} address {RECEIVER_MAC} mtu {mtu} {queues}",
         mtu = config.mtu
     ))?;
@@ -280,9 +290,7 @@ fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Resu
         let gro = if has_gro { "on" } else { "off" };
         let features =
             format!("tx off tso off gso off rxvlan off rx-vlan-stag-hw-parse off gro {gro}");
-        run(&format!("ip netns exec {namespace} ethtool -K {interface} {features}"))?;
-        let arp = if config.arp { "on" } else { "off" };
-        run(&format!("ip -n {namespace} link set {interface} arp {arp}"))?;
+        inside(namespace, || run(&format!("ethtool -K {interface} {features}")))?;
     }
     if config.xdp_pass {
         inside(b, || {
@@ -292,8 +300,10 @@ fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Resu
             Ok(())
         })?;
     }
+    let arp = if config.arp { "on" } else { "off" };
     for (namespace, interface) in [(a, tx), (b, rx)] {
-        run(&format!("ip -n {namespace} link set {interface} up"))?;
+        let lines = format!("link set {interface} arp {arp}\nlink set {interface} up\n");
+        batch(namespace, &lines)?;
     }
     // Until the kernel has noticed the link it drops what is sent.
     for (namespace, interface) in [(a, tx), (b, rx)] {
@@ -302,26 +312,23 @@ fn make_pair(config: &LabConfig, [a, b]: [&str; 2], [tx, rx]: [&str; 2]) -> Resu
     Ok(())
 }
 
-fn address(namespace: &str, interface: &str, address: &str) -> Result<(), Error> {
-    let line = format!("ip -n {namespace} address add {address}/{PREFIX_LENGTH} dev {interface}");
-    run(&line).map(drop)
-}
-
-/// Without ARP each end must know the other.
-fn neighbour(
+/// Gives an interface its own address; without ARP it must know the other end's.
+fn address(
+    config: &LabConfig,
     namespace: &str,
     interface: &str,
-    address: &str,
-    mac: &str,
-    config: &LabConfig,
+    [(own, _), (other, mac)]: [(&str, &str); 2],
 ) -> Result<(), Error> {
-    if config.arp {
-        return Ok(());
+    let mut lines = format!("address add {own}/{PREFIX_LENGTH} dev {interface}\n");
+    if !config.arp {
+        lines += &format!("neighbour replace {other} lladdr {mac} dev {interface} nud permanent\n");
     }
-    run(&format!(
-        "ip -n {namespace} neighbour replace {address} lladdr {mac} dev {interface} nud permanent"
-    ))
-    .map(drop)
+    batch(namespace, &lines)
+}
+
+/// Runs lines of iproute2 in a namespace, by one process.
+fn batch(namespace: &str, lines: &str) -> Result<(), Error> {
+    run_with_input(&format!("ip -n {namespace} -batch -"), lines).map(drop)
 }
 
 /// The first command that needs privileges says so in its own words.

@@ -133,7 +133,8 @@ fn real_captures_give_the_packets_of_tcpdump() {
 fn the_plan_says_what_was_passed_by_and_an_index_makes_it_little() {
     let traffic = Traffic::recorded();
     for file in files_in(&traffic.recording) {
-        std::fs::remove_file(ringside_index::path_of(&file)).unwrap();
+        // On a busy machine a recorder leaves some to be indexed later.
+        let _ = std::fs::remove_file(ringside_index::path_of(&file));
     }
     let expression = traffic::rare_flow();
     let whole = find(&[&traffic.recording], &[&expression]);

@@ -76,9 +76,10 @@ impl Link {
         let (name, port, mac) = (self.name(host), format!("p{host}"), mac(host));
         ip(&["netns", "add", &name]);
         ip(&["-n", &name, "link", "set", "lo", "up"]);
+        // With an index of its own the kernel notices the link at once (linkwatch_urgent_event).
         ip(&[
-            "-n", &name, "link", "add", "end", "address", &mac, "type", "veth", "peer", "name",
-            &port, "netns", bridge,
+            "-n", &name, "link", "add", "end", "index", "1000", "address", &mac, "type", "veth",
+            "peer", "name", &port, "netns", bridge,
         ]);
         ip(&["-n", bridge, "link", "set", &port, "master", "hub", "up"]);
         ip(&["-n", &name, "addr", "add", &format!("{}/24", v4(host)), "dev", "end"]);

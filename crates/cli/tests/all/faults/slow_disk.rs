@@ -202,6 +202,10 @@ fn what_a_killed_worker_left_in_the_ring_is_written_as_far_as_the_disk_goes() {
         let output = disk.path("recording");
         let running = throttle.capture(&disk, &network, &output);
         overload(&network);
+        wait_until("the recorder to be behind", || {
+            let behind = |ledger: Ledger| ledger.dropped.contains_key(&Cause::RecorderBehind);
+            status(&running).is_some_and(behind)
+        });
         if let Some(room) = room {
             fill(&disk, room);
         }

@@ -38,9 +38,10 @@ impl Pair {
             ip(&["netns", "exec", namespace, "sh", "-c", quiet]);
         }
         let (a, b) = (pair.sender.as_str(), pair.receiver.as_str());
+        // With an index of its own the kernel notices the link at once (linkwatch_urgent_event).
         ip(&[
-            "-n", a, "link", "add", "end", "mtu", "65535", "type", "veth", "peer", "end", "mtu",
-            "65535", "netns", b,
+            "-n", a, "link", "add", "end", "index", "1000", "mtu", "65535", "type", "veth", "peer",
+            "end", "mtu", "65535", "netns", b,
         ]);
         for namespace in [a, b] {
             ip(&["-n", namespace, "link", "set", "end", "up"]);
