@@ -1,5 +1,5 @@
 //! netmap's kernel side, played over a file in memory that is laid out as netmap's, again
-//! (sys/net/netmap.h of API 14): with its checks of cursors, lengths and buffers, with buffers in no
+//! (sys/net/netmap.h of API 14): with its checks of cursors, lengths and buffers, buffers in no
 //! order, frames of several slots, and slots that come back one call after they were sent.
 //!
 //! What breaks a rule panics here, where netmap would reset the ring.

@@ -142,8 +142,8 @@ impl Ring {
     /// A buffer to write to, by [`room`](Self::room).
     pub fn bytes_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.memory.len());
-        // SAFETY: it lies within the mapping, and no other thread has the ring meanwhile: the kernel
-        // leaves alone what is ours until the next call, which takes the ring exclusively.
+        // SAFETY: it lies within the mapping, and no other thread has the ring meanwhile; the
+        // kernel leaves alone what is ours until the next call, which takes the ring exclusively.
         unsafe {
             std::slice::from_raw_parts_mut(self.memory.as_ptr().add(range.start), range.len())
         }

@@ -116,7 +116,11 @@ impl<R: Places> Sink for RingSink<R> {
         }
         let start = Instant::now();
         let (rest, failure) = loop {
-            match self.flush().and_then(|()| self.outlet.check_up()) {
+            let done = self.flush().and_then(|()| match self.ring.waiting() {
+                0 => Ok(()),
+                _ => self.outlet.check_up(),
+            });
+            match done {
                 Ok(()) if self.ring.waiting() == 0 => break (Refusal::NotSent, None),
                 Ok(()) if start.elapsed() >= timeout => break (Refusal::NotSent, None),
                 Ok(()) => std::thread::sleep(LOOK_INTERVAL),
