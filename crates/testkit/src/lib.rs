@@ -12,6 +12,7 @@ pub mod driver_ring;
 pub mod fakes;
 pub mod fuzz;
 pub mod judge;
+pub mod netmap;
 pub mod quic;
 pub mod random;
 pub mod rules;

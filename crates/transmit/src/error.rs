@@ -2,6 +2,7 @@
 
 use crate::RateError;
 use crate::replay::Unsendable;
+use crate::sink::SinkKind;
 use crate::sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN};
 use ringside_core::{LinkType, Shown, SinkError, UnknownInterface};
 use ringside_ebpf::LIVE_FRAME_BYTES_MAX;
@@ -346,6 +347,11 @@ pub enum TemplateFix {
 }
 
 impl Error {
+    pub(crate) fn sink(kind: SinkKind, interface: &str, reason: &str) -> Error {
+        let (interface, reason) = (interface.to_owned(), reason.to_owned());
+        Error::Sink { sink: kind.name(), interface, reason }
+    }
+
     pub(crate) fn size(what: String) -> Error {
         Error::Size { what }
     }

@@ -89,6 +89,11 @@ pub(crate) struct SizeLimit {
 }
 
 impl SizeLimit {
+    /// That of frames of `bytes_max` at most.
+    pub fn of_frames(bytes_max: usize) -> SizeLimit {
+        SizeLimit { mtu_bytes: bytes_max.saturating_sub(HEADER_BYTES + TAG_BYTES) }
+    }
+
     /// Longest frame, with a tag.
     pub fn frame_bytes_max(self) -> usize {
         self.mtu_bytes + HEADER_BYTES + TAG_BYTES

@@ -8,6 +8,7 @@
 //! | `pcap` | libpcap, on any device that it knows |
 //! | `dpdk` | a queue of a DPDK driver, where its plug-in is |
 //! | `pf-ring` | PF_RING, where its library is, one frame a call |
+//! | `netmap` | a transmit ring of netmap's, where its module is |
 //!
 //! [`open`] tries what was asked for, or chooses, and says why. What the kinds can do, and which
 //! counters feed their accounts, is in docs/transmit.md.
@@ -15,9 +16,12 @@
 mod af_packet;
 mod af_xdp;
 mod dpdk;
+mod netmap;
+mod one_by_one;
 mod outlet;
 mod pcap;
 mod pf_ring;
+mod places;
 mod segment;
 mod tx_ring;
 
@@ -26,6 +30,7 @@ pub(crate) use af_packet::hand_over;
 pub use af_packet::{PacketOptions, PacketSink};
 pub use af_xdp::XdpSink;
 pub use dpdk::DpdkSink;
+pub use netmap::NetmapSink;
 pub use pcap::PcapSink;
 pub use pf_ring::PfRingSink;
 pub(crate) use segment::{put_chained, put_segment};
@@ -56,17 +61,20 @@ pub enum SinkKind {
     Dpdk,
     /// PF_RING.
     PfRing,
+    /// netmap.
+    Netmap,
 }
 
 impl SinkKind {
     /// All kinds.
-    pub const ALL: [SinkKind; 6] = [
+    pub const ALL: [SinkKind; 7] = [
         SinkKind::AfXdp,
         SinkKind::AfPacket,
         SinkKind::TxRing,
         SinkKind::Pcap,
         SinkKind::Dpdk,
         SinkKind::PfRing,
+        SinkKind::Netmap,
     ];
 
     /// Those of the kernel's, whose accounts say what became of each frame at the interface.
@@ -82,6 +90,7 @@ impl SinkKind {
             SinkKind::Pcap => "pcap",
             SinkKind::Dpdk => "dpdk",
             SinkKind::PfRing => "pf-ring",
+            SinkKind::Netmap => "netmap",
         }
     }
 }
@@ -135,6 +144,8 @@ pub enum AnySink {
     Dpdk(Box<DpdkSink>),
     /// PF_RING.
     PfRing(Box<PfRingSink>),
+    /// netmap.
+    Netmap(Box<NetmapSink>),
 }
 
 /// A sink, and the lines that say how it came about.
@@ -170,6 +181,7 @@ fn open_kind(
         SinkKind::Pcap => AnySink::Pcap(Box::new(PcapSink::open(config)?)),
         SinkKind::Dpdk => AnySink::Dpdk(Box::new(DpdkSink::open(config)?)),
         SinkKind::PfRing => AnySink::PfRing(Box::new(PfRingSink::open(config)?)),
+        SinkKind::Netmap => AnySink::Netmap(Box::new(NetmapSink::open(config)?)),
     })
 }
 
@@ -213,6 +225,7 @@ macro_rules! each {
             AnySink::Pcap($inner) => $call,
             AnySink::Dpdk($inner) => $call,
             AnySink::PfRing($inner) => $call,
+            AnySink::Netmap($inner) => $call,
         }
     };
 }
@@ -235,6 +248,7 @@ impl AnySink {
             AnySink::Pcap(_) => SinkKind::Pcap,
             AnySink::Dpdk(_) => SinkKind::Dpdk,
             AnySink::PfRing(_) => SinkKind::PfRing,
+            AnySink::Netmap(_) => SinkKind::Netmap,
         }
     }
 }
@@ -303,7 +317,7 @@ mod tests {
         for kind in SinkKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }
-        let error = "netmap".parse::<SinkKind>().unwrap_err();
-        assert!(error.contains("netmap") && error.contains("af-xdp"), "{error}");
+        let error = "carrier-pigeon".parse::<SinkKind>().unwrap_err();
+        assert!(error.contains("carrier-pigeon") && error.contains("af-xdp"), "{error}");
     }
 }

@@ -138,7 +138,8 @@ struct TargetArgs {
     vlan: Option<Range>,
 
     /// How frames of a capture and of a relay leave: af-packet, tx-ring, af-xdp (takes a queue of
-    /// the card), pcap, dpdk (also of a device that DPDK has: -i dpdk:DEVICE) or pf-ring.
+    /// the card), pcap, dpdk (also of a device that DPDK has: -i dpdk:DEVICE), pf-ring or netmap
+    /// (also -i netmap:PORT, as netmap:vale0:1).
     #[arg(long, value_name = "KIND", default_value_t = SinkKind::AfPacket)]
     sink: SinkKind,
 

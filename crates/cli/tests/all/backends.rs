@@ -43,6 +43,15 @@ fn check_report() {
             properties.iter().find(|property| property["name"] == name).unwrap()["value"].clone()
         };
         assert_eq!(value("processing in user space"), "yes (256 of 256 frames)");
+        let place = value("place of the filter").as_str().unwrap().to_owned();
+        let (filters, readers) = match backend["name"].as_str().unwrap() {
+            "af-packet" | "pcap" => ("kernel", Some("yes (2 tried)")),
+            "af-xdp" => ("driver", Some("no; of one capture, by `ringside attach`")),
+            "xdp-ring" => ("driver", None),
+            _ => ("user space", None),
+        };
+        assert!(place.starts_with(filters), "{backend:#}");
+        assert!(readers.is_none_or(|readers| value("several readers") == readers), "{backend:#}");
         let counting = if is_dpdk { "taken exactly, losses unknown" } else { "exact" };
         assert_eq!(value("counting"), counting, "{backend:#}");
     }

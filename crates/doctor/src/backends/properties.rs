@@ -105,6 +105,12 @@ pub fn of(tried: &Description, seen: Option<&Seen>, facts: &Facts) -> Vec<Proper
     add("processing in the kernel", kernel(tried, facts), page_or("loading a program"));
     let taken = |seen: &Seen| format!("yes ({} of {FRAMES} frames)", seen.frames);
     add("processing in user space", with(&taken), "frames lent in the trial");
+    let probe = match tried.lane {
+        LaneKind::Device => "by construction: libpcap gives it to the kernel",
+        _ => "loading a program",
+    };
+    add("place of the filter", filter_place(tried, facts), page_or(probe));
+    add("several readers", with(&readers), "a second opening in a second trial");
     add("levels of change", change(tried, facts), page_or("/proc/modules"));
     let installed = match tried.system {
         Some(_) => "its own library's word",
@@ -206,6 +212,26 @@ fn kernel(tried: &Description, facts: &Facts) -> String {
     }
 }
 
+fn filter_place(tried: &Description, facts: &Facts) -> String {
+    if tried.system.is_some() {
+        return "user space, by the worker".into();
+    }
+    match (tried.lane, facts.xdp_programs) {
+        (LaneKind::FanoutMember, true) => "kernel, at the socket (eBPF)".into(),
+        (LaneKind::Queue, true) => "driver, in the XDP program".into(),
+        (LaneKind::Device, _) => "kernel, at the socket (classic BPF)".into(),
+        (LaneKind::OwnQueue, _) | (_, false) => "user space, by the worker".into(),
+    }
+}
+
+/// Of an interface; those of a capture that runs are as many as one likes.
+fn readers(seen: &Seen) -> String {
+    match seen.several_readers {
+        true => "yes (2 tried)".into(),
+        false => "no; of one capture, by `ringside attach`".into(),
+    }
+}
+
 fn change(tried: &Description, facts: &Facts) -> String {
     if let Some(system) = tried.system {
         return system.change.into();
@@ -302,6 +328,7 @@ mod tests {
             nanoseconds: true,
             mapped_bytes: 4096,
             several_lanes: true,
+            several_readers: true,
         };
         let names = |tried: &Description, seen| {
             let found = of(tried, seen, &facts);

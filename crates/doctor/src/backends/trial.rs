@@ -43,6 +43,8 @@ pub struct Seen {
     pub mapped_bytes: u64,
     /// Several lanes of one interface could be opened, each for a thread of its own.
     pub several_lanes: bool,
+    /// Two who opened the interface on their own had every frame each.
+    pub several_readers: bool,
 }
 
 type Sources = Vec<Box<dyn Source>>;
@@ -58,16 +60,27 @@ pub fn network() -> anyhow::Result<Lab> {
 /// # Errors
 /// Why it cannot be used here.
 pub fn run(tried: &Description, lab: &Lab) -> anyhow::Result<Seen> {
+    let mut seen = with_frames(lab, |ready| {
+        let mut seen = receive(tried, ready)?;
+        // Where the trial had one lane, several are opened now.
+        let several = || open(tried, LANES).is_ok_and(|(_, sources)| sources.len() > 1);
+        seen.several_lanes = seen.several_lanes || several();
+        Ok(seen)
+    })?;
+    seen.several_readers = with_frames(lab, |ready| read_twice(tried, ready)).unwrap_or(false);
+    Ok(seen)
+}
+
+/// Does `work` at the receiving end, and sends frames once it says that it is ready.
+fn with_frames<T: Send>(
+    lab: &Lab,
+    work: impl FnOnce(&mpsc::Sender<()>) -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
     let (ready, is_ready) = mpsc::channel();
     std::thread::scope(|scope| {
         let receiver = scope.spawn(move || {
-            let namespace = Namespace::open(&lab.status().receiver_namespace)?;
-            namespace.enter()?;
-            let mut seen = receive(tried, &ready)?;
-            // Where the trial had one lane, several are opened now.
-            let several = || open(tried, LANES).is_ok_and(|(_, sources)| sources.len() > 1);
-            seen.several_lanes = seen.several_lanes || several();
-            Ok(seen)
+            Namespace::open(&lab.status().receiver_namespace)?.enter()?;
+            work(&ready)
         });
         // Without an answer it could not be opened; it says why at its end.
         let sent = is_ready.recv().map_or(Ok(()), |()| send(lab));
@@ -92,9 +105,7 @@ fn send(lab: &Lab) -> anyhow::Result<()> {
 
 fn receive(tried: &Description, ready: &mpsc::Sender<()>) -> anyhow::Result<Seen> {
     let before = mapped_bytes();
-    // A flow's queue is not known beforehand: all are opened.
-    let lanes = if tried.lane == LaneKind::Queue { LANES } else { 1 };
-    let (way, mut sources) = open(tried, lanes)?;
+    let (way, mut sources) = open(tried, lanes(tried))?;
     let mut seen = Seen { way, several_lanes: sources.len() > 1, ..Seen::default() };
     seen.mapped_bytes = mapped_bytes().saturating_sub(before);
     for source in &mut sources {
@@ -116,6 +127,35 @@ fn receive(tried: &Description, ready: &mpsc::Sender<()>) -> anyhow::Result<Seen
     let received = sources.iter_mut().map(|source| source.counters().received);
     seen.received = received.sum();
     Ok(seen)
+}
+
+/// A flow's queue is not known beforehand: all are opened.
+fn lanes(tried: &Description) -> u16 {
+    if tried.lane == LaneKind::Queue { LANES } else { 1 }
+}
+
+/// Opens the interface twice; whether both have every frame.
+fn read_twice(tried: &Description, ready: &mpsc::Sender<()>) -> anyhow::Result<bool> {
+    let mut readers = Vec::new();
+    for _ in 0..2 {
+        let (_, mut sources) = open(tried, lanes(tried))?;
+        for source in &mut sources {
+            source.start()?;
+        }
+        readers.push((sources, Seen::default()));
+    }
+    let _ = ready.send(());
+    let start = Instant::now();
+    let have_all =
+        |readers: &[(Sources, Seen)]| readers.iter().all(|(_, seen)| seen.frames >= FRAMES);
+    while !have_all(&readers) && start.elapsed() < WAIT_MAX {
+        for (sources, seen) in &mut readers {
+            for source in sources {
+                seen.take(source.as_mut())?;
+            }
+        }
+    }
+    Ok(have_all(&readers))
 }
 
 impl Seen {

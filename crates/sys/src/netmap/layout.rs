@@ -9,6 +9,8 @@ pub mod interface {
     pub const TX_RINGS: usize = 24;
     /// Receive rings of the card, u32.
     pub const RX_RINGS: usize = 28;
+    /// The first buffer beyond those of the rings, u32; each begins with the index of the next.
+    pub const EXTRA_BUFFERS: usize = 32;
     /// Transmit rings of the host, u32.
     pub const HOST_TX_RINGS: usize = 36;
     /// Receive rings of the host, u32.
@@ -42,14 +44,14 @@ pub mod ring {
 pub mod slot {
     /// Which buffer, u32.
     pub const BUFFER: usize = 0;
-    /// Bytes in it, u16.
+    /// Bytes in it, u16, and flags, u16.
     pub const LENGTH: usize = 4;
-    /// Flags, u16.
-    pub const FLAGS: usize = 6;
     /// An offset, where the ring has a mask for it, u64.
     pub const POINTER: usize = 8;
     /// Bytes of a slot.
     pub const BYTES: usize = 16;
+    /// The slot got another buffer.
+    pub const BUFFER_CHANGED: u16 = 1;
     /// The frame goes on in the next slot.
     pub const MORE_FRAGMENTS: u16 = 0x20;
 }

@@ -10,8 +10,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Requests of ioctl(2): `_IOWR('i', 151, struct nmreq_header)` and `_IO('i', 149)`.
+/// Requests of ioctl(2): `_IOWR('i', 151, struct nmreq_header)`, `_IO('i', 148)` and
+/// `_IO('i', 149)`.
 const CONTROL: c_ulong = 3 << 30 | (size_of::<Header>() as c_ulong) << 16 | 0x69 << 8 | 151;
+const TRANSMIT_SYNC: c_ulong = 0x69 << 8 | 148;
 const RECEIVE_SYNC: c_ulong = 0x69 << 8 | 149;
 
 /// Kinds of control requests.
@@ -21,8 +23,9 @@ const PORT_INFO_GET: u16 = 2;
 /// Modes of a registration.
 const ONE_OF_CARD: u32 = 4;
 const ONE_OF_HOST: u32 = 8;
-/// Flags of a registration: receive rings alone, and nothing is sent by the way.
+/// Flags of a registration: rings of one way alone, and nothing is sent by the way.
 const RECEIVE_ONLY: u64 = 0x2000;
+const TRANSMIT_ONLY: u64 = 0x4000;
 const NO_TRANSMIT_POLL: u64 = 0x20000;
 
 /// Bytes of a name, with the 0 at its end.
@@ -77,12 +80,21 @@ const _: () = assert!(std::mem::offset_of!(RegisterBody, mode) == 36);
 const _: () = assert!(std::mem::offset_of!(RegisterBody, flags) == 48);
 const _: () = assert!(size_of::<InfoBody>() == 32);
 
-/// Which receive ring of a port.
+/// Which way frames go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To us.
+    Receive,
+    /// From us.
+    Transmit,
+}
+
+/// Which ring of a port, of those of one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingChoice {
     /// One of the card's.
     Card(u16),
-    /// One of the host's: what the host sends.
+    /// One of the host's: what the host sends, or is to receive.
     Host(u16),
 }
 
@@ -93,6 +105,10 @@ pub struct Register {
     pub port: String,
     /// The ring.
     pub ring: RingChoice,
+    /// Whether it receives or sends.
+    pub way: Way,
+    /// Buffers that are wanted beyond those of the ring.
+    pub extra_buffers: u32,
 }
 
 /// What was taken.
@@ -102,6 +118,8 @@ pub struct Registered {
     pub offset: u64,
     /// Bytes of the memory.
     pub memory_bytes: u64,
+    /// Buffers beyond those of the ring, at most as many as were wanted.
+    pub extra_buffers: u32,
 }
 
 /// What a port has.
@@ -130,11 +148,11 @@ pub trait Control: Send {
     /// # Errors
     /// It cannot be mapped.
     fn map(&self, bytes: usize) -> Result<Mapping, SysError>;
-    /// Tells the kernel what was given back, and takes what came.
+    /// Tells the kernel how far the ring was used, and asks what came or was sent.
     ///
     /// # Errors
     /// The port is gone, or a cursor was wrong.
-    fn receive_sync(&mut self) -> io::Result<()>;
+    fn sync(&mut self, way: Way) -> io::Result<()>;
     /// Waits for frames.
     ///
     /// # Errors
@@ -184,19 +202,28 @@ impl Control for Device {
             RingChoice::Card(ring) => (ONE_OF_CARD, ring),
             RingChoice::Host(ring) => (ONE_OF_HOST, ring),
         };
-        let flags = RECEIVE_ONLY | NO_TRANSMIT_POLL;
-        let mut body = RegisterBody { mode, ring, flags, ..RegisterBody::default() };
+        let only = match request.way {
+            Way::Receive => RECEIVE_ONLY,
+            Way::Transmit => TRANSMIT_ONLY,
+        };
+        let (flags, extra_buffers) = (only | NO_TRANSMIT_POLL, request.extra_buffers);
+        let mut body = RegisterBody { mode, ring, flags, extra_buffers, ..Default::default() };
         self.control(REGISTER, &request.port, &mut body)?;
-        Ok(Registered { offset: body.offset, memory_bytes: body.memory_bytes })
+        let RegisterBody { offset, memory_bytes, extra_buffers, .. } = body;
+        Ok(Registered { offset, memory_bytes, extra_buffers })
     }
 
     fn map(&self, bytes: usize) -> Result<Mapping, SysError> {
         Mapping::shared(&self.file, bytes)
     }
 
-    fn receive_sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self, way: Way) -> io::Result<()> {
+        let request = match way {
+            Way::Receive => RECEIVE_SYNC,
+            Way::Transmit => TRANSMIT_SYNC,
+        };
         // SAFETY: the request takes no argument.
-        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), RECEIVE_SYNC as _) };
+        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), request as _) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 

@@ -4,18 +4,21 @@ use crate::interface::{self, SizeLimit};
 use crate::replay::report::InterfaceCounts;
 use crate::run::COUNTED;
 use crate::{Error, Pace, Rate};
+use ringside_core::limits::FRAME_BYTES_MAX;
 use ringside_netdev::{self as netdev, NetDevice};
 use ringside_pfring::Device;
+use ringside_sys::netmap;
 use std::time::{Duration, Instant};
 
 /// Of a device that DPDK has, as it comes.
 const ETHERNET_MTU: usize = 1_500;
 
-/// An interface of the calling thread's namespace, or a device of DPDK's.
+/// An interface of the calling thread's namespace, or a device that the kernel does not know.
 pub(crate) struct Port {
     name: String,
-    /// None of DPDK's, which the kernel does not know.
+    /// None of DPDK's, and of netmap's switches and pipes.
     device: Option<NetDevice>,
+    size_limit: SizeLimit,
 }
 
 impl Port {
@@ -25,13 +28,25 @@ impl Port {
     pub fn open(name: &str) -> Result<Port, Error> {
         let name = name.to_owned();
         if name.starts_with(ringside_dpdk::PREFIX) {
-            return Ok(Port { name, device: None });
+            return Ok(Port {
+                name,
+                device: None,
+                size_limit: SizeLimit { mtu_bytes: ETHERNET_MTU },
+            });
+        }
+        let of_netmap = name.strip_prefix(netmap::PREFIX).map(netmap::Port::named);
+        if of_netmap.as_ref().is_some_and(|port| port.interface().is_none()) {
+            // What its buffers hold its sink says.
+            let size_limit = SizeLimit::of_frames(FRAME_BYTES_MAX as usize);
+            return Ok(Port { name, device: None, size_limit });
         }
         let of_pf_ring = name.strip_prefix(ringside_pfring::PREFIX).map(Device::named);
-        let kernel = of_pf_ring.as_ref().and_then(Device::interface).unwrap_or(&name);
+        let kernel = of_pf_ring.as_ref().and_then(Device::interface);
+        let kernel = kernel.or_else(|| of_netmap.as_ref()?.interface()).unwrap_or(&name);
         let device = interface::find_linked(kernel)?;
         interface::check_ethernet(&device, "a replay")?;
-        Ok(Port { name, device: Some(device) })
+        let size_limit = SizeLimit { mtu_bytes: device.mtu_bytes as usize };
+        Ok(Port { name, device: Some(device), size_limit })
     }
 
     pub fn name(&self) -> &str {
@@ -40,8 +55,7 @@ impl Port {
 
     /// What it takes.
     pub fn size_limit(&self) -> SizeLimit {
-        let mtu = self.device.as_ref().map_or(ETHERNET_MTU, |device| device.mtu_bytes as usize);
-        SizeLimit { mtu_bytes: mtu }
+        self.size_limit
     }
 
     pub fn pace(&self, rate: Rate) -> Result<Pace, Error> {

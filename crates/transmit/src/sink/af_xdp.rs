@@ -346,7 +346,7 @@ fn bound(
     }
     let fix = "`ethtool -l` shows the queues; one socket has a queue at a time";
     let reason = format!("queue {queue} cannot be had ({}); {fix}", failures.join("; "));
-    Err(Error::Sink { sink: SinkKind::AfXdp.name(), interface: name.clone(), reason })
+    Err(Error::sink(SinkKind::AfXdp, name, &reason))
 }
 
 /// Why zero-copy is not tried. The driver would receive into our memory too, which has no room for

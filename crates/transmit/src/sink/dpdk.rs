@@ -65,11 +65,7 @@ impl DpdkSink {
             .and_then(|()| ringside_dpdk::attach(&device.words()))
             .and_then(|attached| attached.open(&request))
             .and_then(|opened| eal::limit_threads().map(|()| opened));
-        let refused = |reason: String| Error::Sink {
-            sink: SinkKind::Dpdk.name(),
-            interface: name.clone(),
-            reason,
-        };
+        let refused = |reason: String| Error::sink(SinkKind::Dpdk, &name, &reason);
         let mut opened = opened.map_err(|error| refused(error.to_string()))?;
         let sender = opened.senders.pop().ok_or_else(|| refused("no queue to send".into()))?;
         let (port, counters) = (opened.port, SinkCounters::default());

@@ -16,7 +16,8 @@ pub struct Outlet {
     /// There is an XDP program on it.
     pub has_program: bool,
     limit: SizeLimit,
-    watch: Watch,
+    /// None of a port that is no interface of the kernel's.
+    watch: Option<Watch>,
     kind: SinkKind,
     /// The sink was drained.
     pub has_ended: bool,
@@ -34,7 +35,7 @@ impl Outlet {
     /// An interface whose frames begin in whatever way.
     pub fn of(device: NetDevice, kind: SinkKind) -> Result<Outlet, Error> {
         Ok(Outlet {
-            watch: Watch::new(device.ifindex)?,
+            watch: Some(Watch::new(device.ifindex)?),
             name: device.name,
             ifindex: device.ifindex,
             has_program: !device.xdp_programs.is_empty(),
@@ -42,6 +43,26 @@ impl Outlet {
             kind,
             has_ended: false,
         })
+    }
+
+    /// A port that the kernel's network does not know, for frames of `frame_bytes_max` at most.
+    pub fn apart(name: &str, kind: SinkKind, frame_bytes_max: usize) -> Outlet {
+        Outlet {
+            watch: None,
+            name: name.to_owned(),
+            ifindex: 0,
+            has_program: false,
+            limit: SizeLimit::of_frames(frame_bytes_max),
+            kind,
+            has_ended: false,
+        }
+    }
+
+    /// The same, for frames of `frame_bytes_max` at most.
+    pub fn shortened(mut self, frame_bytes_max: usize) -> Outlet {
+        let limit = SizeLimit::of_frames(frame_bytes_max);
+        self.limit.mtu_bytes = self.limit.mtu_bytes.min(limit.mtu_bytes);
+        self
     }
 
     /// Longest frame, with a tag.
@@ -73,18 +94,24 @@ impl Outlet {
         self.limit.excess(frame, frame.len()) == 0
     }
 
+    /// Refuses an interface that was set down or removed.
+    pub fn check_up(&self) -> Result<(), SinkError> {
+        let event = match self.watch.as_ref().map(Watch::is_up) {
+            Some(Ok(None)) => InterfaceEvent::Removed,
+            Some(Ok(Some(false))) => InterfaceEvent::SetDown,
+            Some(Ok(Some(true)) | Err(_)) | None => return Ok(()),
+        };
+        Err(SinkError::InterfaceGone { name: self.name.clone(), event: event.to_string() })
+    }
+
     /// The error of a sink whose system call failed.
     pub fn failed(&self, source: io::Error) -> SinkError {
-        let name = self.name.clone();
-        let event = match self.watch.is_up() {
-            Ok(None) => Some(InterfaceEvent::Removed),
-            Ok(Some(false)) => Some(InterfaceEvent::SetDown),
-            Ok(Some(true)) | Err(_) => None,
-        };
-        if let (Refusal::InterfaceGone, Some(event)) = (interface::refusal(&source), event) {
-            return SinkError::InterfaceGone { name, event: event.to_string() };
+        if let (Refusal::InterfaceGone, Err(gone)) = (interface::refusal(&source), self.check_up())
+        {
+            return gone;
         }
-        SinkError::Io { context: format!("sending on interface {name} by {}", self.kind), source }
+        let context = format!("sending on interface {} by {}", self.name, self.kind);
+        SinkError::Io { context, source }
     }
 }
 

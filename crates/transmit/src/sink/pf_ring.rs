@@ -1,24 +1,32 @@
 //! The `pf-ring` sink: PF_RING's library, one frame a call, on an interface of the kernel's or on
 //! one that a ZC driver of PF_RING's has.
 //!
-//! The account: each call says whether the frame was taken; one that found no room was not offered.
 //! Without a ZC driver the module sends as a packet socket does, through the queueing discipline,
 //! which may drop a frame later and report nothing.
 
+use super::one_by_one::{OneByOne, Outcome, Taker};
 use super::outlet::Outlet;
 use super::{SinkConfig, SinkKind};
 use crate::Error;
-use crate::interface;
-use ringside_core::{ChecksumRequest, Refusal, Sink, SinkCounters, SinkError, SinkFeatures};
 use ringside_pfring::{Device, Library, SendOutcome, Sender};
-use std::time::Duration;
 
 /// A handle of PF_RING's as a sink.
-pub struct PfRingSink {
-    outlet: Outlet,
-    sender: Sender,
-    frame: Vec<u8>,
-    counters: SinkCounters,
+pub type PfRingSink = OneByOne<Sender>;
+
+impl Taker for Sender {
+    const KIND: SinkKind = SinkKind::PfRing;
+
+    fn send(&mut self, frame: &[u8]) -> Outcome {
+        match Sender::send(self, frame) {
+            SendOutcome::Sent => Outcome::Sent,
+            SendOutcome::NoRoom => Outcome::NoRoom,
+            SendOutcome::Refused(error) => Outcome::Refused(error),
+        }
+    }
+
+    fn flush(&mut self) {
+        Sender::flush(self);
+    }
 }
 
 impl PfRingSink {
@@ -42,72 +50,10 @@ impl PfRingSink {
         let outlet = Outlet::open(&of_kernel, SinkKind::PfRing)?;
         let sender = Sender::open(library, &device);
         let sender = sender.map_err(|error| refused(config, &error.to_string()))?;
-        let frame = vec![0; outlet.frame_bytes_max()];
-        Ok(PfRingSink { outlet, sender, frame, counters: SinkCounters::default() })
-    }
-
-    /// False if there was no room yet: then the frame was not offered.
-    fn hand_over(&mut self, bytes: usize) -> Result<bool, SinkError> {
-        let outcome = self.sender.send(&self.frame[..bytes]);
-        if matches!(outcome, SendOutcome::NoRoom) {
-            return Ok(false);
-        }
-        self.counters.offered += 1;
-        self.counters.offered_bytes += bytes as u64;
-        let SendOutcome::Refused(error) = outcome else {
-            self.counters.accepted += 1;
-            return Ok(true);
-        };
-        let cause = interface::refusal(&error);
-        self.counters.refuse(cause, 1);
-        match cause {
-            Refusal::InterfaceGone | Refusal::Other => Err(self.outlet.failed(error)),
-            _ => Ok(true),
-        }
+        Ok(OneByOne::new(outlet, sender))
     }
 }
 
 fn refused(config: &SinkConfig, reason: &str) -> Error {
-    Error::Sink {
-        sink: SinkKind::PfRing.name(),
-        interface: config.interface.clone(),
-        reason: reason.to_owned(),
-    }
-}
-
-impl Sink for PfRingSink {
-    fn name(&self) -> &'static str {
-        SinkKind::PfRing.name()
-    }
-
-    fn features(&self) -> SinkFeatures {
-        let frame_bytes_max = self.outlet.frame_bytes_max();
-        SinkFeatures { frame_bytes_max, chains: None, checksums: false }
-    }
-
-    fn put(
-        &mut self,
-        bytes: usize,
-        checksum: Option<ChecksumRequest>,
-        write: impl FnOnce(&mut [u8]),
-    ) -> Result<bool, SinkError> {
-        self.outlet.check(bytes, checksum, false)?;
-        write(&mut self.frame[..bytes]);
-        self.hand_over(bytes)
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        self.sender.flush();
-        Ok(())
-    }
-
-    fn counters(&mut self) -> SinkCounters {
-        self.counters.clone()
-    }
-
-    fn drain(&mut self, _timeout: Duration) -> (SinkCounters, Option<SinkError>) {
-        self.sender.flush();
-        self.outlet.has_ended = true;
-        (self.counters(), None)
-    }
+    Error::sink(SinkKind::PfRing, &config.interface, reason)
 }

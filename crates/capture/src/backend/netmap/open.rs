@@ -1,7 +1,6 @@
 //! Opening the rings of a port.
 
 use super::lane::NetmapLane;
-use super::port::{Port, Rings};
 use crate::backend::in_driver::described;
 use crate::backend::opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
 use crate::backend::polled::{KernelInterface, Parts, PolledSource, filter, find_up};
@@ -9,7 +8,7 @@ use crate::backend::{BackendError, merge_warning, within};
 use ringside_core::limits::{FRAME_BYTES_MAX, LANES_MAX};
 use ringside_core::{Direction, FrameMeta, QueueId, Source, TimestampKind};
 use ringside_sys::SysError;
-use ringside_sys::netmap::{Control, ReceiveRing, Register, RingChoice};
+use ringside_sys::netmap::{Control, Port, ReceiveRing, RingChoice, Rings};
 use std::sync::Arc;
 
 /// Gives a new handle of the kernel's.
@@ -33,10 +32,7 @@ pub(in crate::backend) fn open_by(
     let refused =
         |error: SysError| BackendError::Netmap { name: name.to_owned(), reason: error.to_string() };
     let choices = choices(&port, lanes, name, controls)?;
-    let ring = |ring| {
-        let request = Register { port: port.name.clone(), ring };
-        ReceiveRing::take(controls()?, &request).map_err(refused)
-    };
+    let ring = |ring| ReceiveRing::take(controls()?, &port.name, ring).map_err(refused);
     let rings: Vec<ReceiveRing> = choices.into_iter().map(ring).collect::<Result<_, _>>()?;
     let notes = kernel.iter().map(|kernel| {
         format!("{} is netmap's until the end: the host receives nothing by it", kernel.name)
@@ -74,8 +70,7 @@ fn choices(
     let is_host = port.rings == Rings::Host;
     let count = if is_host { info.host_rx_rings } else { info.rx_rings };
     within("the number of lanes", lanes.into(), count.into(), count.into())?;
-    let choice = |ring| if is_host { RingChoice::Host(ring) } else { RingChoice::Card(ring) };
-    Ok((0..count).map(choice).collect())
+    Ok((0..count).map(|ring| port.ring(ring)).collect())
 }
 
 fn source(

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses a part of it
 
+pub mod played;
+
 use ringside_lab::{Lab, LabConfig, LabStatus};
 use ringside_transmit::{Job, Limits, Load, Report, SenderKind, Shape, run};
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,13 @@
+use super::super::TransmitRing;
+use super::super::layout::{interface, slot};
 use super::super::request::{PortInfo, Registered};
 use super::*;
+use crate::mmap::Mapping;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
 
 /// Of the memory of these tests.
 const SLOTS: u32 = 16;
@@ -12,22 +17,27 @@ const BUFFERS: usize = 1024;
 const MEMORY_BYTES: usize = BUFFERS + (SLOTS as usize + 2) * BUFFER_BYTES as usize;
 
 /// Memory that stands still: the kernel has done what it does.
-struct Played(File);
+struct Played {
+    memory: File,
+    extra_buffers: u32,
+}
 
 impl Control for Played {
     fn info(&mut self, _port: &str) -> io::Result<PortInfo> {
         Ok(PortInfo { rx_rings: 1, host_rx_rings: 0 })
     }
 
-    fn register(&mut self, _request: &Register) -> io::Result<Registered> {
-        Ok(Registered { offset: 0, memory_bytes: self.0.metadata()?.len() })
+    fn register(&mut self, request: &Register) -> io::Result<Registered> {
+        let extra_buffers = request.extra_buffers.min(self.extra_buffers);
+        let memory_bytes = self.memory.metadata()?.len();
+        Ok(Registered { offset: 0, memory_bytes, extra_buffers })
     }
 
     fn map(&self, bytes: usize) -> Result<Mapping, SysError> {
-        Mapping::shared(&self.0, bytes)
+        Mapping::shared(&self.memory, bytes)
     }
 
-    fn receive_sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self, _way: Way) -> io::Result<()> {
         Ok(())
     }
 
@@ -37,10 +47,13 @@ impl Control for Played {
 }
 
 fn take(memory: &[u8]) -> Result<ReceiveRing, SysError> {
+    take_with(memory, 0)
+}
+
+fn take_with(memory: &[u8], extra_buffers: u32) -> Result<ReceiveRing, SysError> {
     let file = File::from(memfd_create("netmap", MemfdFlags::CLOEXEC).unwrap());
     file.write_all_at(memory, 0).unwrap();
-    let request = Register { port: "eth1".into(), ring: RingChoice::Card(0) };
-    ReceiveRing::take(Box::new(Played(file)), &request)
+    ReceiveRing::take(Box::new(Played { memory: file, extra_buffers }), "eth1", RingChoice::Card(0))
 }
 
 fn put(memory: &mut [u8], at: usize, value: u32) {
@@ -72,6 +85,19 @@ fn memory() -> Vec<u8> {
     memory
 }
 
+/// The same, and a list of buffers that no slot has.
+fn memory_with_extra_buffers() -> Vec<u8> {
+    let mut memory = memory();
+    let first = 2 + SLOTS as usize;
+    memory.resize(BUFFERS + (first + FRAMES_MAX) * BUFFER_BYTES as usize, 0);
+    let mut at = interface::EXTRA_BUFFERS;
+    for buffer in first..first + FRAMES_MAX {
+        put(&mut memory, at, buffer as u32);
+        at = BUFFERS + buffer * BUFFER_BYTES as usize;
+    }
+    memory
+}
+
 fn lent(ring: &mut ReceiveRing) -> Vec<Vec<u8>> {
     ring.receive().unwrap();
     let bytes = |frame: Slotted| ring.memory()[frame.offset..][..frame.bytes as usize].to_vec();
@@ -98,7 +124,7 @@ fn a_frame_without_its_end_waits() {
     let mut ring = take(&memory).unwrap();
     assert_eq!(lent(&mut ring).len(), 3);
     assert!(lent(&mut ring).is_empty());
-    ring.view().word(RING + ring::TAIL).unwrap().store(9, Ordering::Release);
+    ring.ring.view().word(RING + ring::TAIL).unwrap().store(9, Ordering::Release);
     assert_eq!(lent(&mut ring)[0].len(), 3 * 40 + 3 + 4 + 5);
     assert_eq!(lent(&mut ring).len(), 3);
 }
@@ -125,8 +151,10 @@ fn what_cannot_be_is_named() {
 
 #[test]
 fn any_memory_is_refused_or_lends_what_lies_in_it() {
-    ringside_testkit::fuzz("netmap-ring", 20_000, &[memory()], |bytes| {
-        let Ok(mut ring) = take(bytes) else { return };
+    let seeds = [memory(), memory_with_extra_buffers()];
+    ringside_testkit::fuzz("netmap-ring", 20_000, &seeds, |bytes| {
+        let extra_buffers = if bytes.len() > MEMORY_BYTES { FRAMES_MAX as u32 } else { 0 };
+        let Ok(mut ring) = take_with(bytes, extra_buffers) else { return };
         for turn in 0..6 {
             if turn == 4 && ring.finish().is_err() {
                 return;
@@ -137,4 +165,38 @@ fn any_memory_is_refused_or_lends_what_lies_in_it() {
             assert_eq!(ring.frames().filter(|frame| fits(*frame)).count(), count);
         }
     });
+}
+
+#[test]
+fn any_memory_is_refused_or_is_sent_from_within() {
+    ringside_testkit::fuzz("netmap-transmit-ring", 20_000, &[transmit_memory()], |bytes| {
+        let file = File::from(memfd_create("netmap", MemfdFlags::CLOEXEC).unwrap());
+        file.write_all_at(bytes, 0).unwrap();
+        let control = Box::new(Played { memory: file, extra_buffers: 0 });
+        let ring = TransmitRing::take(control, "vale0:1", RingChoice::Card(0), true);
+        let Ok(mut ring) = ring else { return };
+        let mut put = 0;
+        for frame_bytes in [60, 14, 1500, 300, 129] {
+            let fits = frame_bytes <= ring.frame_bytes_max() && ring.has_room(frame_bytes);
+            let write = |room: &mut [u8]| {
+                room.fill(1);
+                true
+            };
+            if fits && ring.put(frame_bytes, write).is_ok() {
+                put += 1;
+            }
+            if ring.flush().is_err() {
+                return;
+            }
+            assert_eq!(ring.accepted() + ring.waiting(), put);
+        }
+    });
+}
+
+/// A ring that sends, of which all slots but one are free.
+fn transmit_memory() -> Vec<u8> {
+    let mut memory = memory();
+    put(&mut memory, interface::RING_OFFSETS, RING as u32);
+    put(&mut memory, RING + ring::TAIL, SLOTS - 1);
+    memory
 }

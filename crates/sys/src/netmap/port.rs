@@ -1,8 +1,8 @@
 //! What the name of a port means.
 
-use ringside_sys::netmap::RingChoice;
+use super::request::RingChoice;
 
-/// In front of the names of ports that netmap receives from.
+/// In front of the names of netmap's ports.
 pub const PREFIX: &str = "netmap:";
 
 /// What the names of a switch's ports begin with.
@@ -10,15 +10,16 @@ const SWITCH: &str = "vale";
 
 /// A port, and which of its rings are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Port {
+pub struct Port {
     /// Its name for the kernel.
     pub name: String,
+    /// Which of its rings.
     pub rings: Rings,
 }
 
-/// Receive rings of a port.
+/// Rings of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rings {
+pub enum Rings {
     /// All of the card's.
     Card,
     /// All of the host's.
@@ -44,6 +45,15 @@ impl Port {
             one.unwrap_or((name, Rings::Card))
         };
         Port { name: port.to_owned(), rings }
+    }
+
+    /// That of its rings which is the one named, or number `index`.
+    pub fn ring(&self, index: u16) -> RingChoice {
+        match self.rings {
+            Rings::Card => RingChoice::Card(index),
+            Rings::Host => RingChoice::Host(index),
+            Rings::One(one) => one,
+        }
     }
 
     /// The interface of the kernel's that it is; `None` of a switch's port and of a pipe.
