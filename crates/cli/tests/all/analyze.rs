@@ -87,7 +87,7 @@ fn records_are_those_of_the_file() {
     );
     let missing = run_ringside(&["analyze", "--extension", arg(&capture), "-r", arg(&capture)]);
     assert_eq!(missing.code(), Some(2));
-    assert!(missing.stderr.contains("no WebAssembly module"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("neither a WebAssembly module"), "{}", missing.stderr);
 }
 
 #[test]
