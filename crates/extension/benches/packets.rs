@@ -1,5 +1,6 @@
 //! What an extension costs: nanoseconds a packet of real captures, for one that does nothing and
-//! for the examples that count SYNs, as a module and as an object (root), next to the same count in this program.
+//! for the examples that count SYNs, as a module and as an object (root), next to the same count in
+//! this program.
 //!
 //! `cargo bench -p ringside-extension --bench packets` prints a table.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]

@@ -41,11 +41,11 @@ struct ringside_packet {
 	__u32 wire_bytes;    /* of it on the wire */
 	__u32 interface;     /* where it was received */
 	__u16 link_type;     /* how it begins: LINKTYPE numbers, 1 is Ethernet */
-	__u16 network;	     /* where its innermost IP header begins, RINGSIDE_NONE without one */
+	__u16 network;	     /* where its innermost IP header begins, or RINGSIDE_NONE */
 	__u16 transport;     /* where its innermost transport header begins */
 	__u16 payload;	     /* where what that carries begins */
 	__u16 payload_bytes; /* and how much of it there is, without padding */
-	__u8 protocol;	     /* the IP protocol of the transport header, or RINGSIDE_NO_PROTOCOL */
+	__u8 protocol;	     /* of the transport header, or RINGSIDE_NO_PROTOCOL */
 	__u8 reserved;
 };
 

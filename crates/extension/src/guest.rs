@@ -2,7 +2,7 @@
 //! that the kernel runs.
 
 use crate::host::Host;
-use crate::ledger::Fault;
+use crate::ledger::Faulted;
 use crate::limits::{OBJECT_PACKET_BYTES_MAX, PACKET_BYTES_MAX};
 use crate::module::ModuleGuest;
 use crate::object::ObjectGuest;
@@ -15,14 +15,6 @@ use std::sync::Arc;
 pub(crate) enum Guest {
     Module(Box<ModuleGuest>),
     Object(Box<ObjectGuest>),
-}
-
-/// A call that did not come to its end.
-#[derive(Debug)]
-pub(crate) struct Faulted {
-    pub(crate) fault: Fault,
-    /// What is said of it.
-    pub(crate) text: String,
 }
 
 /// What files of eBPF objects begin with: they are ELF.

@@ -44,6 +44,14 @@ impl Fault {
     }
 }
 
+/// A call that did not come to its end.
+#[derive(Debug)]
+pub(crate) struct Faulted {
+    pub(crate) fault: Fault,
+    /// What is said of it.
+    pub(crate) text: String,
+}
+
 /// Why a record was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {

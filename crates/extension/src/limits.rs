@@ -1,8 +1,8 @@
 //! What an extension may use, and why that much.
 
-/// Bytes of a module, of its text, or of an eBPF object. A module in C or in Rust without `std` has some ten thousand, one
-/// with a JSON library a few hundred thousand; it is compiled before the first packet, in a time
-/// that follows its length.
+/// Bytes of a module, of its text, or of an eBPF object. A module in C or in Rust without `std` has
+/// some ten thousand, one with a JSON library a few hundred thousand; it is compiled before the
+/// first packet, in a time that follows its length.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of a packet that an extension gets, and of the buffer that it has for them: one page of
@@ -16,7 +16,8 @@ pub const OBJECT_PACKET_BYTES_MAX: usize = 3 << 10;
 /// Maps of an eBPF object: some tables, and three of its variables.
 pub const OBJECT_MAPS_MAX: usize = 16;
 
-/// Bytes of an extension's memory, of an eBPF object those of its maps: the buffer, and tables of some hundred thousand entries.
+/// Bytes of an extension's memory, of an eBPF object those of its maps: the buffer, and tables of
+/// some hundred thousand entries.
 pub const MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// Entries of its table of functions: more than a module of [`FILE_BYTES_MAX`] needs.

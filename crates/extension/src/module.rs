@@ -1,9 +1,8 @@
 //! A module that was compiled, and its calls.
 
 use crate::abi::{IMPORTS, MODULE, VERSION, linker};
-use crate::guest::Faulted;
 use crate::host::Host;
-use crate::ledger::Fault;
+use crate::ledger::{Fault, Faulted};
 use crate::limits::{
     CALL_DEPTH_MAX, EDGE_FUEL, EDGE_RECORDS_MAX, FILE_BYTES_MAX, PACKET_BYTES_MAX, PACKET_FUEL,
     STACK_BYTES_MAX,

@@ -1,9 +1,8 @@
 //! An eBPF object: the kernel runs its program on each packet, and its tables are its records.
 
 use crate::abi::protocol_of;
-use crate::guest::Faulted;
 use crate::host::Host;
-use crate::ledger::Fault;
+use crate::ledger::{Fault, Faulted};
 use crate::limits::{
     EDGE_RECORDS_MAX, FIELDS_MAX, MEMORY_BYTES_MAX, OBJECT_MAPS_MAX, OBJECT_PACKET_BYTES_MAX,
 };

@@ -1,6 +1,7 @@
 //! From a stream of frames to records in sinks, by way of an extension.
 
-use crate::guest::{Faulted, Guest};
+use crate::guest::Guest;
+use crate::ledger::Faulted;
 use crate::limits::{FAULTS_MAX, FILE_BYTES_MAX};
 use crate::{ExtensionError, ExtensionLedger, Fault, Found};
 use ringside_core::Timestamp;

@@ -60,8 +60,8 @@ pub fn raise_descriptors() {
 
 /// Gives up all that the threads of a run do not need to write to `directories` and to end it.
 /// `others` are directories in which a file of theirs is written or removed; if the run
-/// `runs_programs`, the kernel may still be asked to run those that are loaded. True if files of other
-/// users lie in `directories`, or `others` are theirs.
+/// `runs_programs`, the kernel may still be asked to run those that are loaded. True if files of
+/// other users lie in `directories`, or `others` are theirs.
 ///
 /// # Errors
 /// The system refused.

@@ -21,8 +21,8 @@ const CALLS: [bpf_func_id; 7] = [
     BPF_FUNC_map_lookup_percpu_elem,
 ];
 
-/// What the kernel keeps with a hash table's entry beside its key and value: the element's head,
-/// its buckets, and its node of an LRU list.
+/// What the kernel keeps with a hash table's entry in addition to key and value: the element's
+/// head, its buckets, and its node of an LRU list.
 const ENTRY_BYTES: u64 = 128;
 
 /// Refuses maps before they are made; returns how much memory they take.

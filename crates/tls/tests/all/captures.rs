@@ -138,9 +138,9 @@ fn tshark_finds_the_same_hellos() {
 /// Files in which we have other certificates than tshark.
 const OTHER_CERTIFICATES: &[Difference] = &[("ndpi-merged-16.pcap", 8, 5, OTHERS)];
 
-const OTHERS: &str = "six that come behind the client's reset, which ends a connection for us; three \
-    of the handshakes that tshark does not read; two negative serial numbers, which openssl writes \
-    with a sign";
+const OTHERS: &str = "six that come behind the client's reset, which ends a connection for us; \
+    three of the handshakes that tshark does not read; two negative serial numbers, which openssl \
+    writes with a sign";
 
 #[test]
 fn certificates_are_those_of_tshark_as_openssl_reads_them() {
