@@ -8,6 +8,7 @@
 //! - [`capture`] steers frames to AF_XDP sockets, next to other programs on the interface.
 //! - [`flows`] adds packets up by flow, where the kernel meets them.
 //! - [`pins`] are what stays on an interface without a process.
+//! - [`object`] is somebody else's program, run on packets here within limits.
 //! - [`replay`] makes frames of a table of headers, to measure what a program costs.
 //! - [`route`] forwards packets between interfaces, by the kernel's tables.
 //! - [`rtp`] counts media of calls inside the driver.
@@ -34,6 +35,7 @@ pub mod flows;
 mod generate;
 mod latency;
 mod load;
+pub mod object;
 pub mod pins;
 pub mod replay;
 mod root;

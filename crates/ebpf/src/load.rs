@@ -46,7 +46,7 @@ thread_local! {
 
 /// libbpf writes its reasons to standard error, also where a refusal is expected and there is
 /// another way. From now on they are kept instead, for the error's text.
-fn listen() {
+pub(crate) fn listen() {
     static SET: Once = Once::new();
     SET.call_once(|| {
         set_print(Some((PrintLevel::Warn, |_, text| SAID.with_borrow_mut(|said| *said += &text))));
@@ -55,7 +55,7 @@ fn listen() {
 }
 
 /// The end of what libbpf said, in parentheses.
-fn said() -> String {
+pub(crate) fn said() -> String {
     let all = SAID.take();
     let lines: Vec<&str> = all.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let text = lines.join(" | ");

@@ -1,14 +1,17 @@
 //! What an extension costs: nanoseconds a packet of real captures, for one that does nothing and
-//! for the example that counts SYNs, next to the same count in this program.
+//! for the examples that count SYNs, as a module and as an object (root), next to the same count in
+//! this program.
 //!
 //! `cargo bench -p ringside-extension --bench packets` prints a table.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 
 use ringside_core::{FrameMeta, LaneId, LinkType, SourceInterface};
-use ringside_extension::{ExtensionObserver, read_module};
+use ringside_extension::{ExtensionObserver, read_extension};
 use ringside_inspect::{DissectedFrame, Observer, Received};
 use ringside_testkit::{capture_files, project_root};
 use ringside_wire::{LayerKind, Tcp};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
@@ -74,6 +77,16 @@ fn measure(observer: &mut dyn Observer, packets: &[Vec<u8>]) -> f64 {
     rounds[rounds.len() / 2]
 }
 
+/// The example in eBPF.
+fn compiled(source: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("syns.o");
+    let mut command = Command::new("clang");
+    command.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-c"]);
+    assert!(command.arg(source).arg("-o").arg(&object).status().unwrap().success());
+    std::fs::read(object).unwrap()
+}
+
 fn main() {
     let packets = packets();
     let bytes: usize = packets.iter().map(Vec::len).sum();
@@ -83,9 +96,14 @@ fn main() {
     show("counted in Rust", measure(&mut Native(vec![0; 1 << 16]), &packets));
     let mut empty = ExtensionObserver::new("empty", EMPTY.as_bytes(), Vec::new()).unwrap();
     show("empty extension", measure(&mut empty, &packets));
-    let syns = read_module(&project_root().join("crates/extension/guests/syns.wat")).unwrap();
+    let syns = read_extension(&project_root().join("crates/extension/guests/syns.wat")).unwrap();
     let mut syns = ExtensionObserver::new("syns", &syns, Vec::new()).unwrap();
     show("syns.wat", measure(&mut syns, &packets));
     let fuel = syns.ledger().fuel / syns.ledger().analyzed.max(1);
+    let object = compiled(&project_root().join("crates/extension/guests/syns.bpf.c"));
+    match ExtensionObserver::new("syns", &object, Vec::new()) {
+        Ok(mut object) => show("syns.bpf.c", measure(&mut object, &packets)),
+        Err(error) => println!("syns.bpf.c: {error}"),
+    }
     println!("fuel of a packet with syns.wat: {fuel}");
 }

@@ -4,7 +4,7 @@
 use crate::host::{Host, charge};
 use crate::ledger::Refusal;
 use crate::limits::{COUNTER_NAME_BYTES_MAX, HOST_FUEL_A_BYTE, RECORD_BYTES_MAX};
-use ringside_wire::{EtherType, IpProtocol, LayerKind, Level};
+use ringside_wire::{EtherType, IpProtocol, LayerKind};
 use wasmi::errors::LinkerError;
 use wasmi::{Caller, Engine, Error, Extern, Linker};
 
@@ -78,31 +78,21 @@ fn count(
 /// `header(number)`: where the innermost header of this EtherType or IP protocol begins.
 fn header(mut caller: Caller<'_, Host>, number: u32) -> Result<i32, Error> {
     charge(&mut caller, 0)?;
-    let host = caller.data();
-    let layer = host.layers.and_then(|layers| {
-        let kind = kind_of(number)?;
-        layers.iter().rev().find(|layer| layer.kind == kind)
-    });
-    let is_there = |end: usize| end <= host.packet_bytes;
-    Ok(layer.filter(|layer| is_there(layer.end())).map_or(NONE, |layer| layer.offset as i32))
+    let kind = kind_of(number);
+    let layer = kind.and_then(|kind| caller.data().innermost(|layer| layer.kind == kind));
+    Ok(layer.map_or(NONE, |layer| layer.offset as i32))
 }
 
 /// `payload_offset()`: where what the innermost transport header carries begins.
 fn payload_offset(mut caller: Caller<'_, Host>) -> Result<i32, Error> {
     charge(&mut caller, 0)?;
-    Ok(payload(caller.data()).map_or(NONE, |payload| payload.start as i32))
+    Ok(caller.data().payload().map_or(NONE, |payload| payload.start as i32))
 }
 
 /// `payload_bytes()`: how much of it there is, without padding behind it.
 fn payload_bytes(mut caller: Caller<'_, Host>) -> Result<i32, Error> {
     charge(&mut caller, 0)?;
-    Ok(payload(caller.data()).map_or(0, |payload| payload.len() as i32))
-}
-
-fn payload(host: &Host) -> Option<std::ops::Range<usize>> {
-    let payload = host.layers?.transport_payload(Level::Inner)?;
-    let end = payload.end.min(host.packet_bytes);
-    (payload.start <= end).then_some(payload.start..end)
+    Ok(caller.data().payload().map_or(0, |payload| payload.len() as i32))
 }
 
 /// Bytes of the module's memory, and the host; none if they do not lie there.
@@ -117,20 +107,28 @@ fn lent<'c>(
     Some((data.get(start..start.checked_add(bytes as usize)?)?, host))
 }
 
+/// What IP protocols announce, of what is dissected behind IP.
+const TRANSPORTS: [(IpProtocol, LayerKind); 6] = [
+    (IpProtocol::ICMP, LayerKind::Icmp),
+    (IpProtocol::IGMP, LayerKind::Igmp),
+    (IpProtocol::TCP, LayerKind::Tcp),
+    (IpProtocol::UDP, LayerKind::Udp),
+    (IpProtocol::ICMPV6, LayerKind::Icmpv6),
+    (IpProtocol::SCTP, LayerKind::Sctp),
+];
+
+/// The IP protocol that announces a transport header.
+pub(crate) fn protocol_of(kind: LayerKind) -> Option<u8> {
+    TRANSPORTS.iter().find(|(_, of)| *of == kind).map(|(protocol, _)| protocol.0)
+}
+
 /// The header that an EtherType or an IP protocol announces. Numbers of both do not meet: those of
 /// IP have 8 bits, EtherTypes begin with 0x600.
 fn kind_of(number: u32) -> Option<LayerKind> {
     if let Ok(protocol) = u8::try_from(number) {
-        return Some(match IpProtocol(protocol) {
-            IpProtocol::ICMP => LayerKind::Icmp,
-            IpProtocol::IGMP => LayerKind::Igmp,
-            IpProtocol::TCP => LayerKind::Tcp,
-            IpProtocol::UDP => LayerKind::Udp,
-            IpProtocol::GRE => LayerKind::Gre,
-            IpProtocol::ICMPV6 => LayerKind::Icmpv6,
-            IpProtocol::SCTP => LayerKind::Sctp,
-            _ => return None,
-        });
+        let protocol = IpProtocol(protocol);
+        let transport = TRANSPORTS.iter().find(|(of, _)| *of == protocol).map(|(_, kind)| *kind);
+        return transport.or((protocol == IpProtocol::GRE).then_some(LayerKind::Gre));
     }
     Some(match EtherType(u16::try_from(number).ok()?) {
         EtherType::IPV4 => LayerKind::Ipv4,

@@ -1,23 +1,25 @@
-//! Why a module is no extension.
+//! Why a file is no extension.
 
 use crate::abi::VERSION;
-use crate::limits::{MEMORY_BYTES_MAX, MODULE_BYTES_MAX, PACKET_BYTES_MAX};
+use crate::limits::{FILE_BYTES_MAX, MEMORY_BYTES_MAX, PACKET_BYTES_MAX};
+use ringside_ebpf::object::ObjectError;
 use thiserror::Error;
 
-/// Why a module is no extension.
+/// Why a file is no extension.
 #[derive(Debug, Error)]
 pub enum ExtensionError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[from] std::io::Error),
     /// The file is too long.
-    #[error(
-        "it has more than {MODULE_BYTES_MAX} bytes: compile it with optimisation, and strip it"
-    )]
+    #[error("it has more than {FILE_BYTES_MAX} bytes: compile it with optimisation, and strip it")]
     TooLong,
     /// It is no module.
-    #[error("it is no WebAssembly module, as bytes or as text: {0}")]
+    #[error("it is neither a WebAssembly module, as bytes or as text, nor an eBPF object: {0}")]
     Module(String),
+    /// It is no eBPF object that is taken.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// It wants something else than what there is.
     #[error(
         "it imports {module}.{name}: an extension may import ringside.emit, count, header, \

@@ -1,96 +1,67 @@
-//! A module that was compiled, and its calls.
+//! An extension that was loaded, and its calls: a module that is interpreted here, or an object
+//! that the kernel runs.
 
-use crate::abi::{IMPORTS, MODULE, VERSION, linker};
 use crate::host::Host;
-use crate::ledger::Fault;
-use crate::limits::{
-    CALL_DEPTH_MAX, EDGE_FUEL, EDGE_RECORDS_MAX, MODULE_BYTES_MAX, PACKET_BYTES_MAX, PACKET_FUEL,
-    PACKET_RECORDS_MAX, STACK_BYTES_MAX,
-};
+use crate::ledger::Faulted;
+use crate::limits::{OBJECT_PACKET_BYTES_MAX, PACKET_BYTES_MAX};
+use crate::module::ModuleGuest;
+use crate::object::ObjectGuest;
 use crate::{ExtensionError, Found};
 use ringside_inspect::{DissectedFrame, Received};
 use ringside_logs::Sinks;
 use std::sync::Arc;
-use wasmi::{
-    CompilationMode, Config, EnforcedLimits, Engine, Error, Instance, Memory, Module, Store,
-    TrapCode, TypedFunc, WasmParams, WasmResults,
-};
 
-/// `ringside_packet(bytes, wire_bytes, time_ns, link_type, interface)`.
-type OnPacket = TypedFunc<(u32, u32, u64, u32, u32), ()>;
-
-/// A module, ready for packets.
-pub(crate) struct Guest {
-    store: Store<Host>,
-    memory: Memory,
-    /// Where its memory has room for a packet.
-    buffer: usize,
-    on_packet: OnPacket,
-    on_end: Option<TypedFunc<(), ()>>,
+/// An extension, ready for packets.
+pub(crate) enum Guest {
+    Module(Box<ModuleGuest>),
+    Object(Box<ObjectGuest>),
 }
 
-/// A call that did not come to its end.
-#[derive(Debug)]
-pub(crate) struct Faulted {
-    pub(crate) fault: Fault,
-    /// What the interpreter says of it.
-    pub(crate) text: String,
-}
+/// What files of eBPF objects begin with: they are ELF.
+const ELF: &[u8] = b"\x7fELF";
 
 impl Guest {
-    /// Compiles a module and starts it.
+    /// Loads the file of an extension and starts it.
     pub(crate) fn new(
         name: Arc<str>,
-        module: &[u8],
+        file: &[u8],
         sinks: Sinks<'static, Found>,
     ) -> Result<Guest, ExtensionError> {
-        if module.len() > MODULE_BYTES_MAX {
-            return Err(ExtensionError::TooLong);
-        }
-        let engine = Engine::new(&config());
-        let module = compiled(&engine, module).map_err(ExtensionError::Module)?;
-        check_imports(&module)?;
-        let mut store = Store::new(&engine, Host::new(name, sinks));
-        store.limiter(|host| &mut host.limits);
-        begin_edge(&mut store);
-        let linker = linker(&engine).map_err(|error| ExtensionError::Start(error.to_string()))?;
-        let instance = linker.instantiate_and_start(&mut store, &module).map_err(not_started)?;
-        let memory = instance.get_memory(&store, "memory");
-        let memory = memory.ok_or(ExtensionError::Export("its memory, as \"memory\""))?;
-        let wanted = "ringside_abi: () -> i32";
-        let version: TypedFunc<(), i32> = exported(&instance, &store, "ringside_abi", wanted)?;
-        let version = version.call(&mut store, ()).map_err(not_started)?;
-        if version != VERSION {
-            return Err(ExtensionError::Version(version));
-        }
-        let wanted = "ringside_buffer: () -> i32";
-        let buffer: TypedFunc<(), u32> = exported(&instance, &store, "ringside_buffer", wanted)?;
-        let buffer = buffer.call(&mut store, ()).map_err(not_started)?;
-        // Memory never shrinks, so that it will be there.
-        if memory.data(&store).get(buffer as usize..buffer as usize + PACKET_BYTES_MAX).is_none() {
-            return Err(ExtensionError::Buffer(buffer));
-        }
-        let wanted = "ringside_packet: (i32, i32, i64, i32, i32) -> ()";
-        let on_packet = exported(&instance, &store, "ringside_packet", wanted)?;
-        let wanted = "ringside_end, if at all, as () -> ()";
-        let on_end = match instance.get_export(&store, "ringside_end") {
-            Some(_) => Some(exported(&instance, &store, "ringside_end", wanted)?),
-            None => None,
-        };
-        Ok(Guest { store, memory, buffer: buffer as usize, on_packet, on_end })
+        Ok(if file.starts_with(ELF) {
+            Guest::Object(Box::new(ObjectGuest::new(name, file, sinks)?))
+        } else {
+            Guest::Module(Box::new(ModuleGuest::new(name, file, sinks)?))
+        })
     }
 
     pub(crate) fn host(&self) -> &Host {
-        self.store.data()
+        match self {
+            Guest::Module(module) => module.host(),
+            Guest::Object(object) => object.host(),
+        }
     }
 
     pub(crate) fn host_mut(&mut self) -> &mut Host {
-        self.store.data_mut()
+        match self {
+            Guest::Module(module) => module.host_mut(),
+            Guest::Object(object) => object.host_mut(),
+        }
+    }
+
+    /// Bytes of a packet that it gets.
+    pub(crate) fn packet_bytes_max(&self) -> usize {
+        match self {
+            Guest::Module(_) => PACKET_BYTES_MAX,
+            Guest::Object(_) => OBJECT_PACKET_BYTES_MAX,
+        }
     }
 
     /// Bytes of its memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.memory.data_size(&self.store)
+        match self {
+            Guest::Module(module) => module.memory_bytes(),
+            Guest::Object(object) => object.memory_bytes(),
+        }
     }
 
     /// Shows it a packet.
@@ -99,94 +70,17 @@ impl Guest {
         frame: &DissectedFrame<'_>,
         received: &Received<'_>,
     ) -> Result<(), Faulted> {
-        let bytes = frame.bytes();
-        let bytes = bytes.get(..PACKET_BYTES_MAX).unwrap_or(bytes);
-        let (data, host) = self.memory.data_and_store_mut(&mut self.store);
-        if let Some(room) = data.get_mut(self.buffer..self.buffer + bytes.len()) {
-            room.copy_from_slice(bytes);
+        match self {
+            Guest::Module(module) => module.see(frame, received),
+            Guest::Object(object) => object.see(frame, received),
         }
-        let meta = received.meta;
-        host.layers = Some(*frame.layers());
-        host.packet_bytes = bytes.len();
-        host.time_ns = meta.timestamp.0;
-        host.interface = meta.interface;
-        host.records_left = PACKET_RECORDS_MAX;
-        let link_type = u32::from(frame.link().0);
-        let wire_bytes = frame.wire_bytes();
-        let params =
-            (bytes.len() as u32, wire_bytes, meta.timestamp.0, link_type, meta.interface.0);
-        // Without metering, which is always on, these would fail; then nothing may run.
-        self.store.set_fuel(PACKET_FUEL).map_err(faulted)?;
-        let outcome = self.on_packet.call(&mut self.store, params).map_err(faulted);
-        let left = self.store.get_fuel().map_err(faulted)?;
-        self.store.data_mut().ledger.fuel += PACKET_FUEL.saturating_sub(left);
-        outcome
     }
 
     /// There are no more packets.
     pub(crate) fn end(&mut self) -> Result<(), Faulted> {
-        begin_edge(&mut self.store);
-        self.on_end.map_or(Ok(()), |on_end| on_end.call(&mut self.store, ()).map_err(faulted))
+        match self {
+            Guest::Module(module) => module.end(),
+            Guest::Object(object) => object.end(),
+        }
     }
-}
-
-/// Compiles a module, or the text of one; what is wrong with it otherwise.
-fn compiled(engine: &Engine, module: &[u8]) -> Result<Module, String> {
-    let module = wat::parse_bytes(module).map_err(|error| error.to_string())?;
-    // The compiler checks as it goes, and panics at some modules before it has found that they are
-    // none (wasmi 2.0: an operator behind the end of a function). It gets none of those.
-    Module::validate(engine, &module).map_err(|error| error.to_string())?;
-    Module::new(engine, &module).map_err(|error| error.to_string())
-}
-
-fn config() -> Config {
-    let mut config = Config::default();
-    config
-        .consume_fuel(true)
-        .compilation_mode(CompilationMode::Eager)
-        .enforced_limits(EnforcedLimits::strict())
-        .ignore_custom_sections(true)
-        .set_max_recursion_depth(CALL_DEPTH_MAX)
-        .set_max_stack_height(STACK_BYTES_MAX);
-    config
-}
-
-/// What a module may use at its start and its end.
-fn begin_edge(store: &mut Store<Host>) {
-    store.data_mut().leave_packet(EDGE_RECORDS_MAX);
-    // It fails without metering, and then no call has fuel.
-    let _ = store.set_fuel(EDGE_FUEL);
-}
-
-fn check_imports(module: &Module) -> Result<(), ExtensionError> {
-    let is_ours = |import: &wasmi::ImportType<'_>| {
-        import.module() == MODULE && IMPORTS.contains(&import.name())
-    };
-    let Some(other) = module.imports().find(|import| !is_ours(import)) else { return Ok(()) };
-    // Names come from the module, and may be long.
-    let shown = |name: &str| name.escape_debug().take(64).collect::<String>();
-    Err(ExtensionError::Import { module: shown(other.module()), name: shown(other.name()) })
-}
-
-fn exported<P: WasmParams, R: WasmResults>(
-    instance: &Instance,
-    store: &Store<Host>,
-    name: &str,
-    wanted: &'static str,
-) -> Result<TypedFunc<P, R>, ExtensionError> {
-    instance.get_typed_func(store, name).map_err(|_| ExtensionError::Export(wanted))
-}
-
-fn not_started(error: Error) -> ExtensionError {
-    ExtensionError::Start(error.to_string())
-}
-
-fn faulted(error: Error) -> Faulted {
-    let fault = match error.as_trap_code() {
-        Some(TrapCode::OutOfFuel) => Fault::OutOfFuel,
-        Some(TrapCode::StackOverflow) => Fault::StackExhausted,
-        Some(TrapCode::MemoryOutOfBounds | TrapCode::TableOutOfBounds) => Fault::OutOfBounds,
-        _ => Fault::Trapped,
-    };
-    Faulted { fault, text: error.to_string() }
 }

@@ -1,12 +1,16 @@
-//! What a module works on: the packet, its records and counters.
+//! What an extension works on: the packet, its records and counters.
 
 use crate::ledger::{ExtensionLedger, Refusal};
-use crate::limits::{COUNTER_NAME_BYTES_MAX, COUNTERS_MAX, MEMORY_BYTES_MAX, TABLE_ENTRIES_MAX};
+use crate::limits::{
+    COUNTER_NAME_BYTES_MAX, COUNTERS_MAX, MEMORY_BYTES_MAX, PACKET_RECORDS_MAX, TABLE_ENTRIES_MAX,
+};
 use crate::{Fields, Found};
 use ringside_core::InterfaceId;
+use ringside_inspect::{DissectedFrame, Received};
 use ringside_logs::Sinks;
-use ringside_wire::Layers;
+use ringside_wire::{Layer, Layers, Level};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use wasmi::{Caller, Error, StoreLimits, StoreLimitsBuilder, TrapCode};
 
@@ -16,9 +20,10 @@ const CALL_FUEL: u64 = 20;
 /// An interface that no packet came from.
 const NO_INTERFACE: InterfaceId = InterfaceId(u32::MAX);
 
-/// What a module works on.
+/// What an extension works on.
 pub(crate) struct Host {
     pub(crate) name: Arc<str>,
+    /// Of a module.
     pub(crate) limits: StoreLimits,
     pub(crate) sinks: Sinks<'static, Found>,
     pub(crate) ledger: ExtensionLedger,
@@ -57,19 +62,54 @@ impl Host {
         }
     }
 
+    /// It is shown a packet, of which it gets at most `bytes_max`: these.
+    pub(crate) fn enter_packet<'f>(
+        &mut self,
+        frame: &DissectedFrame<'f>,
+        received: &Received<'_>,
+        bytes_max: usize,
+    ) -> &'f [u8] {
+        let bytes = frame.bytes();
+        let bytes = bytes.get(..bytes_max).unwrap_or(bytes);
+        self.layers = Some(*frame.layers());
+        self.packet_bytes = bytes.len();
+        self.time_ns = received.meta.timestamp.0;
+        self.interface = received.meta.interface;
+        self.records_left = PACKET_RECORDS_MAX;
+        bytes
+    }
+
     /// There is no packet: the start, and the end.
     pub(crate) fn leave_packet(&mut self, records: u32) {
         (self.layers, self.packet_bytes) = (None, 0);
         (self.interface, self.records_left) = (NO_INTERFACE, records);
     }
 
+    /// The innermost header of the packet that is this, if it is there with its options.
+    pub(crate) fn innermost(&self, is_it: impl Fn(&Layer) -> bool) -> Option<Layer> {
+        let layer = self.layers.as_ref()?.iter().rev().find(is_it)?;
+        (layer.end() <= self.packet_bytes).then_some(layer)
+    }
+
+    /// Where what the innermost transport header carries lies in the packet, without padding.
+    pub(crate) fn payload(&self) -> Option<Range<usize>> {
+        let payload = self.layers?.transport_payload(Level::Inner)?;
+        let end = payload.end.min(self.packet_bytes);
+        (payload.start <= end).then_some(payload.start..end)
+    }
+
     /// A record goes to the logs, if it is one.
     pub(crate) fn take_record(&mut self, text: &[u8]) -> Result<(), Refusal> {
         self.records_left = self.records_left.checked_sub(1).ok_or(Refusal::TooMany)?;
         let fields: Fields = serde_json::from_slice(text).map_err(|_| Refusal::NoRecord)?;
+        self.write(fields);
+        Ok(())
+    }
+
+    /// Fields go to the logs as a record.
+    pub(crate) fn write(&mut self, fields: Fields) {
         let (time_ns, interface) = (self.time_ns, self.interface);
         self.sinks.put(&Found { extension: self.name.clone(), time_ns, interface, fields });
-        Ok(())
     }
 
     /// Adds to a counter, if that is the name of one.

@@ -11,14 +11,21 @@ pub enum Fault {
     StackExhausted,
     /// It read or wrote outside its memory.
     OutOfBounds,
-    /// Any other trap: a panic, a division by zero.
+    /// Any other trap: a panic, a division by zero. Of an object: it returned XDP_ABORTED.
     Trapped,
+    /// The kernel did not run the object.
+    NotRun,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 4] =
-        [Fault::OutOfFuel, Fault::StackExhausted, Fault::OutOfBounds, Fault::Trapped];
+    pub const ALL: [Fault; 5] = [
+        Fault::OutOfFuel,
+        Fault::StackExhausted,
+        Fault::OutOfBounds,
+        Fault::Trapped,
+        Fault::NotRun,
+    ];
 
     /// The name, as it stands in accounts.
     pub fn name(self) -> &'static str {
@@ -27,6 +34,7 @@ impl Fault {
             Fault::StackExhausted => "stack_exhausted",
             Fault::OutOfBounds => "out_of_bounds",
             Fault::Trapped => "trapped",
+            Fault::NotRun => "not_run",
         }
     }
 
@@ -34,6 +42,14 @@ impl Fault {
     pub fn index(self) -> usize {
         self as usize
     }
+}
+
+/// A call that did not come to its end.
+#[derive(Debug)]
+pub(crate) struct Faulted {
+    pub(crate) fault: Fault,
+    /// What is said of it.
+    pub(crate) text: String,
 }
 
 /// Why a record was not taken.
@@ -97,7 +113,7 @@ pub struct ExtensionLedger {
     pub refused: [u64; Refusal::ALL.len()],
     /// Orders to count something that were not taken.
     pub counts_refused: u64,
-    /// Fuel that packets took.
+    /// Fuel that packets took, of a module.
     pub fuel: u64,
 }
 

@@ -1,18 +1,26 @@
 //! What an extension may use, and why that much.
 
-/// Bytes of a module, or of its text. One in C or in Rust without `std` has some ten thousand, one
-/// with a JSON library a few hundred thousand; it is compiled before the first packet, in a time
-/// that follows its length.
-pub const MODULE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a module, of its text, or of an eBPF object. A module in C or in Rust without `std` has
+/// some ten thousand, one with a JSON library a few hundred thousand; it is compiled before the
+/// first packet, in a time that follows its length.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of a packet that an extension gets, and of the buffer that it has for them: one page of
 /// its memory. Longer packets, which the kernel or the card has yet to cut, come without their end.
 pub const PACKET_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of an extension's memory: the buffer, and tables of some hundred thousand entries.
+/// Bytes of a packet that an eBPF object gets: with what the kernel puts around it, it lies in one
+/// page, and a program reads it in place.
+pub const OBJECT_PACKET_BYTES_MAX: usize = 3 << 10;
+
+/// Maps of an eBPF object: some tables, and three of its variables.
+pub const OBJECT_MAPS_MAX: usize = 16;
+
+/// Bytes of an extension's memory, of an eBPF object those of its maps: the buffer, and tables of
+/// some hundred thousand entries.
 pub const MEMORY_BYTES_MAX: usize = 16 << 20;
 
-/// Entries of its table of functions: more than a module of [`MODULE_BYTES_MAX`] needs.
+/// Entries of its table of functions: more than a module of [`FILE_BYTES_MAX`] needs.
 pub(crate) const TABLE_ENTRIES_MAX: usize = 20_000;
 
 /// Calls within each other. Recursion over the layers of a packet needs some tens.

@@ -1,7 +1,8 @@
-//! From a stream of frames to records in sinks, by way of a module.
+//! From a stream of frames to records in sinks, by way of an extension.
 
-use crate::guest::{Faulted, Guest};
-use crate::limits::{FAULTS_MAX, MODULE_BYTES_MAX, PACKET_BYTES_MAX};
+use crate::guest::Guest;
+use crate::ledger::Faulted;
+use crate::limits::{FAULTS_MAX, FILE_BYTES_MAX};
 use crate::{ExtensionError, ExtensionLedger, Fault, Found};
 use ringside_core::Timestamp;
 use ringside_inspect::{DissectedFrame, Observer, Received};
@@ -11,20 +12,21 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads the file of a module, as bytes (`.wasm`) or as text (`.wat`).
+/// Reads the file of an extension: a module as bytes (`.wasm`) or as text (`.wat`), or an eBPF
+/// object.
 ///
 /// # Errors
 /// It cannot be read, or is too long.
-pub fn read_module(path: &Path) -> Result<Vec<u8>, ExtensionError> {
-    let mut module = Vec::new();
-    File::open(path)?.take(MODULE_BYTES_MAX as u64 + 1).read_to_end(&mut module)?;
-    if module.len() > MODULE_BYTES_MAX { Err(ExtensionError::TooLong) } else { Ok(module) }
+pub fn read_extension(path: &Path) -> Result<Vec<u8>, ExtensionError> {
+    let mut file = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut file)?;
+    if file.len() > FILE_BYTES_MAX { Err(ExtensionError::TooLong) } else { Ok(file) }
 }
 
-/// Shows every frame of a stream to a module.
+/// Shows every frame of a stream to an extension.
 pub struct ExtensionObserver {
     guest: Guest,
-    /// What the interpreter said of the first packet with which it did not come to its end.
+    /// What was said of the first packet with which it did not come to its end.
     first_fault: Option<Faulted>,
     /// Why its last call did not come to its end.
     end_fault: Option<Fault>,
@@ -32,16 +34,17 @@ pub struct ExtensionObserver {
 }
 
 impl ExtensionObserver {
-    /// A module, with what people know it by; its records go to each of `sinks`, which have names.
+    /// The file of an extension, with what people know it by; its records go to each of `sinks`,
+    /// which have names.
     ///
     /// # Errors
-    /// It is no module, or no extension.
+    /// It is none.
     pub fn new(
         name: &str,
-        module: &[u8],
+        file: &[u8],
         sinks: Vec<(String, Box<dyn RecordSink<Found>>)>,
     ) -> Result<ExtensionObserver, ExtensionError> {
-        let guest = Guest::new(name.into(), module, Sinks::new(sinks))?;
+        let guest = Guest::new(name.into(), file, Sinks::new(sinks))?;
         Ok(ExtensionObserver {
             guest,
             first_fault: None,
@@ -85,7 +88,7 @@ impl ExtensionObserver {
         self.ledger().faults() >= FAULTS_MAX
     }
 
-    /// What the interpreter said of the first packet with which it did not come to its end.
+    /// What was said of the first packet with which it did not come to its end.
     pub fn first_fault(&self) -> Option<(Fault, &str)> {
         self.first_fault.as_ref().map(|faulted| (faulted.fault, faulted.text.as_str()))
     }
@@ -115,12 +118,13 @@ impl Observer for ExtensionObserver {
         if received.meta.timestamp != Timestamp::default() {
             self.now = received.meta.timestamp;
         }
+        let bytes_max = self.guest.packet_bytes_max();
         let outcome = self.guest.see(frame, received);
         let ledger = &mut self.guest.host_mut().ledger;
         match outcome {
             Ok(()) => {
                 ledger.analyzed += 1;
-                ledger.cut += u64::from(frame.bytes().len() > PACKET_BYTES_MAX);
+                ledger.cut += u64::from(frame.bytes().len() > bytes_max);
             }
             Err(faulted) => {
                 ledger.faults[faulted.fault.index()] += 1;
@@ -139,5 +143,9 @@ impl Observer for ExtensionObserver {
             self.end_fault = self.guest.end().err().map(|faulted| faulted.fault);
         }
         self.guest.host_mut().sinks.tick();
+    }
+
+    fn runs_programs(&self) -> bool {
+        matches!(self.guest, Guest::Object(_))
     }
 }

@@ -42,6 +42,12 @@ pub trait Observer: Send {
 
     /// No frame will come again.
     fn finish(&mut self) {}
+
+    /// True if it has the kernel run programs, which a run without privileges allows to those who
+    /// ask.
+    fn runs_programs(&self) -> bool {
+        false
+    }
 }
 
 /// How a frame was received. How much of it was captured is the length of its
@@ -147,5 +153,9 @@ impl<O: Observer + ?Sized> Observer for &mut O {
 
     fn finish(&mut self) {
         (**self).finish();
+    }
+
+    fn runs_programs(&self) -> bool {
+        (**self).runs_programs()
     }
 }

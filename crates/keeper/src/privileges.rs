@@ -59,16 +59,21 @@ pub fn raise_descriptors() {
 }
 
 /// Gives up all that the threads of a run do not need to write to `directories` and to end it.
-/// `others` are directories in which a file of theirs is written or removed. True if files of other
-/// users lie in `directories`, or `others` are theirs.
+/// `others` are directories in which a file of theirs is written or removed; if the run
+/// `runs_programs`, the kernel may still be asked to run those that are loaded. True if files of
+/// other users lie in `directories`, or `others` are theirs.
 ///
 /// # Errors
 /// The system refused.
-pub fn give_up(directories: &[PathBuf], others: &[PathBuf]) -> anyhow::Result<bool> {
+pub fn give_up(
+    directories: &[PathBuf],
+    others: &[PathBuf],
+    runs_programs: bool,
+) -> anyhow::Result<bool> {
     let for_files = needed_for_files(directories, others)?;
     keep_only(needed_for_maps() | for_files)?;
     let written = directories.iter().chain(others).map(PathBuf::as_path);
-    confine(&[], written, Role::Worker);
+    confine(&[], written, Role::Worker { runs_programs });
     Ok(!for_files.is_empty())
 }
 

@@ -62,6 +62,10 @@ impl<O: Watched> Observer for Monitor<O> {
         self.observer.finish();
         self.publish(true);
     }
+
+    fn runs_programs(&self) -> bool {
+        self.observer.runs_programs()
+    }
 }
 
 impl<S: Status> MonitorHandle<S> {

@@ -23,8 +23,11 @@ fn text(status: &ExtensionStatus) -> String {
     let name = status.name.escape_debug();
     count(&mut out, "packets", ledger.packets, &format!("for the extension {name}"));
     let shown = ledger.analyzed + ledger.faults();
-    let fuel = grouped(ledger.fuel.checked_div(shown).unwrap_or_default());
-    count(&mut out, "  analyzed", ledger.analyzed, &format!("fuel of a packet: {fuel}"));
+    let fuel = match ledger.fuel.checked_div(shown) {
+        None | Some(0) => String::new(),
+        Some(fuel) => format!("fuel of a packet: {}", grouped(fuel)),
+    };
+    count(&mut out, "  analyzed", ledger.analyzed, &fuel);
     for fault in Fault::ALL {
         let packets = ledger.faults[fault.index()];
         if packets > 0 {
@@ -62,6 +65,7 @@ fn of_fault(fault: Fault) -> &'static str {
         Fault::StackExhausted => "packets: it called itself too deeply",
         Fault::OutOfBounds => "packets: it read or wrote outside its memory",
         Fault::Trapped => "packets: it gave up with them",
+        Fault::NotRun => "packets: the kernel did not run it",
     }
 }
 

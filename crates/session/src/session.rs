@@ -295,6 +295,7 @@ impl<'l> Start<'l, '_> {
         privileges::raise_locked_memory();
         let made = become_another(&options.privileges, link, &config.output, &files)?;
         let leaving = Leaving::new(&opened.lanes, std::mem::take(&mut opened.kernel), &config);
+        let runs_programs = config.observers.iter().any(|observer| observer.runs_programs());
         let marks = config.selection.as_ref().map(|selection| selection.marks().clone());
         let prepared = Run::prepare(opened.lanes, opened.interfaces, config)?;
         // The rings lie where they should; what comes from now on lies where it is used.
@@ -306,7 +307,7 @@ impl<'l> Start<'l, '_> {
         let mut others_files = (made.is_some() || keeps) && writes_files;
         if !keeps && !knobs.need_privileges() {
             let others = other_outputs(&files, control.as_ref());
-            others_files |= privileges::give_up(&directories, &others)?;
+            others_files |= privileges::give_up(&directories, &others, runs_programs)?;
         }
         if let Some(link) = link {
             leaving.send(link, &prepared);

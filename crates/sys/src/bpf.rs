@@ -340,12 +340,26 @@ pub fn test_run_xdp(
     output: &mut [u8],
 ) -> Result<(TestRun, usize), BpfError> {
     let data = [metadata, frame].concat();
+    test_run_xdp_behind(program, metadata.len(), &data, repeat, output)
+}
+
+/// As [`test_run_xdp`], with the first `metadata_bytes` of `data` as the metadata.
+///
+/// # Errors
+/// As [`test_run_xdp`].
+pub fn test_run_xdp_behind(
+    program: BorrowedFd<'_>,
+    metadata_bytes: usize,
+    data: &[u8],
+    repeat: u32,
+    output: &mut [u8],
+) -> Result<(TestRun, usize), BpfError> {
     let context = XdpContext {
-        data: metadata.len() as u32,
+        data: metadata_bytes as u32,
         data_end: data.len() as u32,
         ..XdpContext::default()
     };
-    run(program, &data, Some(&context), repeat, output)
+    run(program, data, Some(&context), repeat, output)
 }
 
 fn run(

@@ -254,6 +254,7 @@ impl Connections {
     ) -> bool {
         let Some(at) = self.find(&met.id(Role::Server, ids), shared, out) else { return false };
         if !self.table.at(at).value.is_answered {
+            self.table.at_mut(at).value.is_refused = true;
             self.end(at, Ending::OtherVersion, self.now_ns, shared, out);
         }
         true

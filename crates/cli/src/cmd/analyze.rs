@@ -5,7 +5,7 @@ use crate::logging::{self, Finder, LogArgs, RecordArgs};
 use crate::record::RunArgs;
 use anyhow::Context;
 use clap::Args;
-use ringside_extension::{ExtensionObserver, ExtensionStatus, read_module, text};
+use ringside_extension::{ExtensionObserver, ExtensionStatus, read_extension, text};
 use ringside_report::{extension, logs::Account, stdout::WatchedStdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +18,7 @@ use std::process::ExitCode;
   sudo ringside analyze --extension syns.wat -i eth1 --for 1m     of an interface
   sudo ringside analyze --extension syns.wat -i eth1 -w /data/eth1   record the packets as well
   ringside analyze --extension syns.wat --attach /run/eth1.share  of a capture that runs (--share)
+  sudo ringside analyze --extension syns.o -r trace.pcap          an eBPF object, run by the kernel
 
 An extension sees packets and makes records, and can do nothing else: it has no files, no sockets
 and no clock. How to write one: docs/extensions.md. With a packet that takes it too long, or at
@@ -25,7 +26,7 @@ which it gives up, it goes on with the next; after 100 of them it is stopped, wh
 on, and the exit status is 1.
 Signals: SIGINT and SIGTERM end it in order, with what it says at its end.")]
 pub struct AnalyzeArgs {
-    /// The extension: a WebAssembly module (.wasm), or its text (.wat).
+    /// The extension: a WebAssembly module (.wasm), its text (.wat), or an eBPF object (.o).
     #[arg(long, value_name = "FILE")]
     extension: PathBuf,
 
@@ -67,10 +68,10 @@ impl Finder for AnalyzeArgs {
 
     fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<ExtensionObserver> {
         let path = || format!("--extension {}", self.extension.display());
-        let module = read_module(&self.extension).with_context(path)?;
+        let file = read_extension(&self.extension).with_context(path)?;
         let name = self.extension.file_stem().unwrap_or_default().to_string_lossy();
         let sink = self.records.sink(text, stdout, self.run.json)?;
-        ExtensionObserver::new(&name, &module, vec![sink]).with_context(path)
+        ExtensionObserver::new(&name, &file, vec![sink]).with_context(path)
     }
 
     fn account(status: &ExtensionStatus) -> Account<'_> {

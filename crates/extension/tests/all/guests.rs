@@ -1,7 +1,7 @@
 //! The examples in other languages than text.
 
 use crate::support::{Kept, guest, see, udp};
-use ringside_extension::{ExtensionObserver, read_module, text};
+use ringside_extension::{ExtensionObserver, read_extension, text};
 use ringside_inspect::Observer;
 use ringside_testkit::need_tool;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn compiled(test: &str) -> Option<Vec<u8>> {
     command.args(["--target=wasm32", "-O2", "-nostdlib", "-Wl,--no-entry", "-Wall", "-Werror"]);
     command.arg("-o").arg(&module).arg(guest("tftp.c"));
     assert!(command.status().unwrap().success());
-    Some(read_module(&module).unwrap())
+    Some(read_extension(&module).unwrap())
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod captures;
 mod fuzz;
 mod guests;
 mod hostile;
+mod objects;
 mod refused;
 mod support;

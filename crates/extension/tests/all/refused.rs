@@ -2,7 +2,7 @@
 
 use crate::support::{module, open, refusal};
 use ringside_extension::ExtensionError;
-use ringside_extension::limits::MODULE_BYTES_MAX;
+use ringside_extension::limits::FILE_BYTES_MAX;
 
 /// A module without one of its exports.
 fn without(name: &str) -> String {
@@ -56,7 +56,7 @@ fn what_takes_too_much_does_not_start() {
     assert!(matches!(refusal(&buffer), ExtensionError::Buffer(0x10001)));
     let buffer = module("", "").replace("(i32.const 0x10000))", "(i32.const -1))");
     assert!(matches!(refusal(&buffer), ExtensionError::Buffer(u32::MAX)));
-    assert!(matches!(refusal(&" ".repeat(MODULE_BYTES_MAX + 1)), ExtensionError::TooLong));
+    assert!(matches!(refusal(&" ".repeat(FILE_BYTES_MAX + 1)), ExtensionError::TooLong));
     for text in ["", "(module", "\0asm", "hello", &"(".repeat(100_000)] {
         assert!(matches!(refusal(text), ExtensionError::Module(_)), "{text:.20}");
     }

@@ -17,6 +17,8 @@ use std::ops::RangeInclusive;
 /// entries of maps that are open.
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;
 const BPF_MAP_DELETE_ELEM: u64 = 3;
+const BPF_MAP_GET_NEXT_KEY: u64 = 4;
+const BPF_PROG_TEST_RUN: u64 = 10;
 /// It takes programs off whose links it holds: its keeper may hold them too.
 const BPF_LINK_DETACH: u64 = 34;
 /// The keeper of a dead worker also asks what is behind a descriptor.
@@ -26,7 +28,10 @@ const BPF_OBJ_GET_INFO_BY_FD: u64 = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The process of a run.
-    Worker,
+    Worker {
+        /// It has the kernel run programs that are loaded, and walks through their maps.
+        runs_programs: bool,
+    },
     /// The process that waits for it and finishes what it leaves; it also enters network namespaces
     /// to put settings back, if any were turned.
     Keeper {
@@ -153,6 +158,10 @@ fn rules(role: Role) -> anyhow::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
         if matches!(role, Role::Keeper { .. }) {
             open.push(bpf(BPF_OBJ_GET_INFO_BY_FD..=BPF_OBJ_GET_INFO_BY_FD)?);
         }
+        if role == (Role::Worker { runs_programs: true }) {
+            open.push(bpf(BPF_MAP_GET_NEXT_KEY..=BPF_MAP_GET_NEXT_KEY)?);
+            open.push(bpf(BPF_PROG_TEST_RUN..=BPF_PROG_TEST_RUN)?);
+        }
         rules.insert(libc::SYS_bpf, open);
         rules.insert(libc::SYS_socket, local_sockets()?);
     }
@@ -190,7 +199,8 @@ mod tests {
     use super::super::keep_only;
     use super::super::tests::apart;
     use super::*;
-    use ringside_sys::bpf::PerCpuArray;
+    use ringside_core::bpf::EbpfInstruction;
+    use ringside_sys::bpf::{PerCpuArray, Program, ProgramType};
     use ringside_testkit::need_root;
     use rustix::thread::CapabilitySet;
 
@@ -208,7 +218,7 @@ mod tests {
             return;
         }
         let map = PerCpuArray::create("test", 2).unwrap();
-        bounded(Role::Worker, || {
+        bounded(Role::Worker { runs_programs: false }, || {
             assert_eq!(map.sums().unwrap(), [0, 0], "a map that is open can be read");
             assert!(PerCpuArray::create("test", 2).is_err());
             let error = std::process::Command::new("true").spawn().unwrap_err();
@@ -216,6 +226,23 @@ mod tests {
             std::thread::spawn(|| ()).join().unwrap();
             std::net::UdpSocket::bind("127.0.0.1:0").unwrap_err();
             std::os::unix::net::UnixDatagram::unbound().unwrap();
+        });
+    }
+
+    #[test]
+    fn only_who_asks_has_programs_run() {
+        if !need_root("only_who_asks_has_programs_run") {
+            return;
+        }
+        let i = |code, imm| EbpfInstruction { code, dst: 0, src: 0, offset: 0, imm };
+        let pass = [i(0xb7, 2), i(0x95, 0)];
+        let program = Program::load(ProgramType::Xdp, "test", &pass).unwrap();
+        bounded(Role::Worker { runs_programs: true }, || {
+            assert_eq!(program.test_run(&[0; 64], 1).unwrap().return_value, 2);
+            Program::load(ProgramType::Xdp, "test", &pass).unwrap_err();
+        });
+        bounded(Role::Worker { runs_programs: false }, || {
+            program.test_run(&[0; 64], 1).unwrap_err();
         });
     }
 
@@ -233,7 +260,8 @@ mod tests {
             libc::SYS_execve,
             libc::SYS_open_by_handle_at,
         ];
-        for role in [Role::Worker, Role::Keeper { puts_back: true }, Role::Compiler] {
+        let worker = Role::Worker { runs_programs: true };
+        for role in [worker, Role::Keeper { puts_back: true }, Role::Compiler] {
             let rules = rules(role).unwrap();
             let allowed = numbers.iter().filter(|number| rules.contains_key(number));
             // That one the other filter refuses.

@@ -74,7 +74,7 @@ impl<'l> Metering<'l> {
         parts.set_keeper(keeper_pid);
         let desk = Desk::new(parts, monitor.handle());
         if options.privileges != Privileges::Keep {
-            privileges::give_up(&[], &other_outputs(&[], control.as_ref()))?;
+            privileges::give_up(&[], &other_outputs(&[], control.as_ref()), false)?;
         }
         if let Some(link) = link {
             meters.iter().for_each(|meter| report::keep(meter, link));

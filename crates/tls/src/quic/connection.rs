@@ -29,6 +29,8 @@ pub(crate) struct Connection {
     pub is_answered: bool,
     /// The server has sent a Retry.
     pub is_retried: bool,
+    /// The server does not know the version: what comes in another one is another connection.
+    pub is_refused: bool,
     /// None if its handshake is over.
     pub conversation: Option<Box<Conversation>>,
     /// When it is forgotten.
@@ -69,6 +71,7 @@ impl Connection {
             expected: [0; 2],
             is_answered: false,
             is_retried: false,
+            is_refused: false,
             conversation: Some(Box::new(conversation)),
             due_ns: 0,
         }
@@ -103,6 +106,9 @@ impl Connection {
         let expected = self.expected[sender as usize];
         if packet.version == self.version {
             return self.keys.open(sender, packet, expected, scratch);
+        }
+        if self.is_refused {
+            return None;
         }
         let keys = Keys::new(packet.version, self.first.as_bytes());
         keys.open(sender, packet, expected, scratch)

@@ -208,6 +208,11 @@ fn after_a_retry_keys_are_made_of_the_name_in_it() {
     assert_eq!((wire.connections.ledger().other, wire.finish()), (1, Vec::new()));
 }
 
+/// A server that has none but version 2.
+fn negotiation() -> Vec<u8> {
+    [&[0x80, 0, 0, 0, 0, CLIENT.len() as u8][..], CLIENT, &[0, 0x6b, 0x33, 0x43, 0xcf]].concat()
+}
+
 #[test]
 fn a_server_may_answer_in_another_version_or_have_none() {
     let hello = to_server(Version::V1, FIRST, 0, &crypto(0, &client_hello()));
@@ -219,15 +224,26 @@ fn a_server_may_answer_in_another_version_or_have_none() {
     let found = wire.finish();
     assert_eq!((facts(&found), found[0].quic), (WHOLE, Some(Version::V2)));
     let mut wire = Wire::new(8);
-    let negotiation =
-        [&[0x80, 0, 0, 0, 0, CLIENT.len() as u8][..], CLIENT, &[0, 0x6b, 0x33, 0x43, 0xcf]]
-            .concat();
-    wire.say(Role::Server, &negotiation);
+    wire.say(Role::Server, &negotiation());
     wire.say(Role::Client, &hello);
-    wire.say(Role::Server, &negotiation);
+    wire.say(Role::Server, &negotiation());
     let ledger = wire.connections.ledger();
     assert_eq!((ledger.other, ledger.version_negotiations), (1, 1));
     assert_eq!(facts(&wire.finish()), (Some("a.example"), None, Ending::OtherVersion));
+}
+
+#[test]
+fn behind_a_refused_version_another_connection_begins() {
+    let mut wire = Wire::new(8);
+    wire.say(Role::Client, &to_server(Version::V1, FIRST, 0, &crypto(0, &client_hello())));
+    wire.say(Role::Server, &negotiation());
+    // By the same names, but it is a new attempt (RFC 9000 section 6.2).
+    wire.say(Role::Client, &to_server(Version::V2, FIRST, 1, &crypto(0, &client_hello())));
+    wire.say(Role::Server, &to_client(Version::V2, 0, &crypto(0, &server_hello(false))));
+    let found = wire.finish();
+    let endings: Vec<_> = found.iter().map(|found| (found.quic, found.ending)).collect();
+    let [first, second] = [Version::V1, Version::V2].map(Some);
+    assert_eq!(endings, [(first, Ending::OtherVersion), (second, Ending::Complete)]);
 }
 
 #[test]
