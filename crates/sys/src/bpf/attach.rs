@@ -6,6 +6,7 @@ use ringside_core::bpf::ClassicProgram;
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Longest wait for a turn on every CPU where membarrier(2) is refused: a CPU whose real-time tasks
@@ -42,7 +43,7 @@ fn take_a_turn_on_every_cpu(patience: Duration) -> Result<(), String> {
     if std::fs::read_to_string(REALTIME).is_ok_and(|text| text.trim() == "1") {
         return Err("a PREEMPT_RT kernel preempts softirqs, and membarrier(2) is refused".into());
     }
-    let (done, all_done) = std::sync::mpsc::channel();
+    let (done, all_done) = channel();
     // A thread of its own: the caller keeps its CPUs, and need not wait for one that never comes.
     let turns = std::thread::Builder::new().spawn(move || {
         let turns = online_cpus().and_then(|cpus| cpus.into_iter().try_for_each(pin_to_cpu));
@@ -50,8 +51,12 @@ fn take_a_turn_on_every_cpu(patience: Duration) -> Result<(), String> {
         let _ = done.send(turns.map_err(|error| error.to_string()));
     });
     turns.map_err(|error| error.to_string())?;
+    done_within(patience, &all_done)
+}
+
+fn done_within(patience: Duration, done: &Receiver<Result<(), String>>) -> Result<(), String> {
     let late = |_| format!("not every CPU had a turn within {} ms", patience.as_millis());
-    all_done.recv_timeout(patience).map_err(late)?
+    done.recv_timeout(patience).map_err(late)?
 }
 
 /// Has `socket` receive only what `program` accepts, cut to the length that it returns. Replaces
@@ -118,7 +123,9 @@ mod tests {
 
     #[test]
     fn turns_that_take_too_long_are_not_waited_for() {
-        let error = take_a_turn_on_every_cpu(Duration::ZERO).unwrap_err();
+        // A thread that has not had all its turns.
+        let (_turns, done) = channel();
+        let error = done_within(Duration::ZERO, &done).unwrap_err();
         assert!(error.contains("within 0 ms"), "{error}");
     }
 }
