@@ -22,7 +22,7 @@ use anyhow::Context;
 use cargo_metadata::Metadata;
 use child::{Children, Ending};
 use clap::ValueEnum;
-use schedule::{Listed, Schedule};
+use schedule::{Expected, Listed, Schedule};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -38,6 +38,9 @@ const LOOM_PACKAGES: [&str; 3] = ["ring", "sys", "rules"];
 /// Tests at a time for each CPU. Most of them wait for packets, children and disks: with two a
 /// third of the time was left over.
 const TESTS_PER_CPU: usize = 3;
+
+/// Tests that take long, so that a first run begins with them.
+const SLOW: &str = "xtask/slow.tsv";
 
 /// Runs what `order` asks for in `root`. True if all went well.
 ///
@@ -217,6 +220,11 @@ impl<'o> Runner<'o> {
     ) -> anyhow::Result<Ending> {
         let kept = self.target.join("test-times.tsv");
         let mut times = times::read(&kept);
+        let expected = match times.is_empty() {
+            true => Expected { times: &times::read(&self.root.join(SLOW)), others: Duration::ZERO },
+            // A test that is new may be long.
+            false => Expected { times: &times.clone(), others: Duration::MAX },
+        };
         let cpus = std::thread::available_parallelism()?.get();
         let mut variables = vec![
             ("RINGSIDE_TESTS", self.order.length.name().into()),
@@ -236,7 +244,7 @@ impl<'o> Runner<'o> {
             in_turn: &lists.in_turn,
             test_time_max: self.order.length.test_time_max(),
             time_max,
-            times: &times,
+            expected,
             variables: &variables,
         };
         let outcomes = schedule.run(tests, is_chosen)?;

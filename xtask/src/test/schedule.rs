@@ -64,6 +64,12 @@ impl Listed {
     }
 }
 
+/// How long tests will take.
+pub struct Expected<'a> {
+    pub times: &'a HashMap<String, Duration>,
+    pub others: Duration,
+}
+
 /// How tests are run.
 pub struct Schedule<'a> {
     pub children: &'a Children,
@@ -77,8 +83,8 @@ pub struct Schedule<'a> {
     /// Longest time of one test, and of all.
     pub test_time_max: Duration,
     pub time_max: Duration,
-    /// Times of an earlier run: the longest begin first, so that none is left over at the end.
-    pub times: &'a HashMap<String, Duration>,
+    /// The longest begin first, so that none is left over at the end.
+    pub expected: Expected<'a>,
     /// Variables that the tests see.
     pub variables: &'a [(&'static str, OsString)],
 }
@@ -96,10 +102,11 @@ impl Schedule<'_> {
         self.alone.check(&tests)?;
         self.in_turn.check(&tests)?;
         tests.retain(|test| is_chosen(&test.name));
-        // Unknown ones first: they may be long. The name makes the order the same each time.
+        // The name makes the order the same each time.
         tests.sort_by(|a, b| a.name.cmp(&b.name));
         tests.sort_by_key(|test| {
-            std::cmp::Reverse(self.times.get(&test.name).copied().unwrap_or(Duration::MAX))
+            let time = self.expected.times.get(&test.name).copied();
+            std::cmp::Reverse(time.unwrap_or(self.expected.others))
         });
         let begin = Instant::now();
         let progress = Progress::begin(tests.len());
