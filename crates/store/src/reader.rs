@@ -109,6 +109,9 @@ pub struct FileSource {
     blocks_passed: u64,
     /// Earliest stamp of the first ring block with frames that reading ahead passed by.
     passed_from: Option<Timestamp>,
+    /// False if reading ahead came to a ring block that does not follow the one before: what lies
+    /// between them is in other files.
+    begins_alone: bool,
     /// The ring block that was looked at last, whether it can be passed by.
     looked_at: Option<u64>,
     /// Where room for ring blocks begins, if the reading got there.
@@ -228,6 +231,7 @@ impl FileSource {
             ahead: None,
             blocks_passed: 0,
             passed_from: None,
+            begins_alone: true,
             looked_at: None,
             room_at: None,
             is_regular: false,

@@ -8,8 +8,13 @@ use ringside_core::Timestamp;
 impl FileSource {
     /// Reads ahead to the first frames: what is come to is come to again.
     pub(super) fn read_ahead(&mut self) {
+        let mut next_block = None;
         loop {
             let progress = self.advance_on(None);
+            if let Ok(Progress::RingBlock(header) | Progress::Passed(Some(header), _)) = &progress {
+                let expected = next_block.replace(header.number.saturating_add(1));
+                self.begins_alone &= expected.is_none_or(|expected| expected == header.number);
+            }
             if let Ok(Progress::Passed(_, end)) = &progress
                 && end.frames > 0
             {
@@ -37,8 +42,11 @@ impl FileSource {
 
     /// No frame of a lane that begins here has an order key below this, if the file was read ahead:
     /// the stamp of its first frame, or the earliest of the ring block that holds it and was passed
-    /// by.
+    /// by. None if ring blocks before it lie in other files.
     pub(crate) fn first_stamp(&self) -> Option<Timestamp> {
+        if !self.begins_alone {
+            return None;
+        }
         if self.passed_from.is_some() {
             return self.passed_from;
         }

@@ -115,6 +115,19 @@ fn stamps(count_max: usize) -> impl Strategy<Value = Vec<u64>> {
     vec(0..STAMPS_END, 0..count_max)
 }
 
+/// The first file of a lane goes from an empty ring block to its third; the second, whose frame is
+/// the oldest, lies in the other directory.
+#[test]
+fn a_block_between_two_of_the_first_file_comes_in_its_turn() {
+    let dirs = [memory_dir(), memory_dir()];
+    let inputs = dirs.each_ref().map(|dir| dir.path().to_owned());
+    let paths = inputs.each_ref().map(PathBuf::as_path);
+    write_lane(paths, 0, 3, &[vec![15], vec![0]]);
+    write_lane(paths, 1, 3, &[vec![], vec![0], vec![15, 13], vec![]]);
+    check(&inputs, TimeRange { from: None, to: Some(Timestamp(1)) });
+    check(&inputs, TimeRange::default());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ringside_testkit::by_run(60, 2_000)))]
 
