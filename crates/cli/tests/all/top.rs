@@ -22,6 +22,11 @@ fn a_terminal_shows_what_a_capture_takes_until_a_key_ends_it() {
     let run = network.capture(&["-i", "rx0", "--control", arg(&control)]);
     let shape = Shape::new(Sizes::fixed(64).unwrap(), 16).unwrap();
     assert_eq!(network.send(SenderKind::Live, &shape, LOAD, Some(50_000)).handed, LOAD);
+    // A number that still grew would be drawn digit by digit, never at once.
+    wait_until("all frames to be taken", || {
+        let status = run_ringside(&["status", "--json", arg(&control)]);
+        status.text().contains(&format!("\"taken\":{LOAD}"))
+    });
 
     let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = openpty(Some(&size), None).unwrap();
