@@ -122,6 +122,13 @@ pub struct SinkFeatures {
     pub checksums: bool,
 }
 
+impl SinkFeatures {
+    /// Those of a sink that takes whole frames, as they are.
+    pub fn whole_frames(frame_bytes_max: usize) -> SinkFeatures {
+        SinkFeatures { frame_bytes_max, chains: None, checksums: false }
+    }
+}
+
 /// What became of frames that were [sent](Sink::send) together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thing_that_is_missing_is_told_with_its_fix() {
+    fn each_thing_that_is_missing_is_reported_with_its_fix() {
         let look = |library: Result<&str, &str>, module: Option<&str>| {
             let mut found = Checks::of("machine");
             let library = library.map(ToOwned::to_owned).map_err(ToOwned::to_owned);

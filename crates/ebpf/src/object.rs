@@ -48,7 +48,8 @@ impl UserObject {
     /// Loads it into the kernel.
     ///
     /// # Errors
-    /// It is none, passes a limit, could do more than look at packets, or the kernel refuses it.
+    /// It is no eBPF object, passes a limit, could do more than look at packets, or the kernel
+    /// refuses it.
     pub fn load(elf: &[u8], limits: &ObjectLimits) -> Result<UserObject, ObjectError> {
         listen();
         let open = opened(elf)?;
@@ -91,7 +92,10 @@ impl UserObject {
 }
 
 fn opened(elf: &[u8]) -> Result<OpenObject, ObjectError> {
-    let none = |e| ObjectError::NoObject(said(), e);
+    let none = |error: libbpf_rs::Error| {
+        let said = said();
+        ObjectError::NoObject(if said.is_empty() { format!(" ({error})") } else { said })
+    };
     let mut builder = ObjectBuilder::default();
     builder.name("extension").and_then(|named| named.pin_root_path(NO_PINS)).map_err(none)?;
     builder.open_memory(elf).map_err(none)

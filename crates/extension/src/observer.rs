@@ -38,7 +38,7 @@ impl ExtensionObserver {
     /// which have names.
     ///
     /// # Errors
-    /// It is none.
+    /// It is neither a module nor an object that may run.
     pub fn new(
         name: &str,
         file: &[u8],

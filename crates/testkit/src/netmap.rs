@@ -42,8 +42,8 @@ pub struct Kernel {
     tail: u32,
 }
 
-/// What a registration tells.
-pub struct Told {
+/// What the kernel answers to a registration.
+pub struct Registration {
     /// Where the interface begins.
     pub offset: u64,
     /// Bytes of the memory.
@@ -72,7 +72,7 @@ impl Kernel {
     ///
     /// # Panics
     /// If the memory cannot be written.
-    pub fn register(&mut self, sends: bool, ring: u16, extra_wanted: u32) -> Told {
+    pub fn register(&mut self, sends: bool, ring: u16, extra_wanted: u32) -> Registration {
         self.extra_buffers = self.extra_buffers.min(extra_wanted);
         self.is_registered = true;
         let memory_bytes = BUFFERS + u64::from(self.buffers()) * BUFFER_BYTES as u64;
@@ -100,7 +100,7 @@ impl Kernel {
         }
         self.tail = if sends { SLOTS - 1 } else { 0 };
         self.put(TAIL, &self.tail.to_ne_bytes());
-        Told { offset: INTERFACE, memory_bytes, extra_buffers: self.extra_buffers }
+        Registration { offset: INTERFACE, memory_bytes, extra_buffers: self.extra_buffers }
     }
 
     /// Takes back the slots that were used, and fills others with frames until `next` has none.

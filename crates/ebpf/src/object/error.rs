@@ -7,9 +7,9 @@ use thiserror::Error;
 /// Why an object of somebody else is not run.
 #[derive(Debug, Error)]
 pub enum ObjectError {
-    /// libbpf cannot read it.
-    #[error("it is no eBPF object: {1}{0}; compile it with `clang -O2 -g -target bpf -c`")]
-    NoObject(String, #[source] libbpf_rs::Error),
+    /// libbpf cannot read it, for this reason.
+    #[error("it is no eBPF object{0}; compile it with `clang -O2 -g -target bpf -c`")]
+    NoObject(String),
     /// It has not one program.
     #[error("it has {0} programs, and is to have one, ringside_packet in SEC(\"xdp\")")]
     Programs(usize),

@@ -46,10 +46,10 @@ impl Control for Played {
             RingChoice::Host(ring) => RINGS + ring,
         };
         let sends = request.way == Way::Transmit;
-        let told = self.kernel.register(sends, ring, request.extra_buffers);
+        let answer = self.kernel.register(sends, ring, request.extra_buffers);
         self.wire.lock().unwrap().asked = Some(request.clone());
-        let (offset, extra_buffers) = (told.offset, told.extra_buffers);
-        Ok(Registered { offset, memory_bytes: told.memory_bytes, extra_buffers })
+        let (offset, extra_buffers) = (answer.offset, answer.extra_buffers);
+        Ok(Registered { offset, memory_bytes: answer.memory_bytes, extra_buffers })
     }
 
     fn map(&self, bytes: usize) -> Result<Mapping, SysError> {

@@ -76,8 +76,8 @@ impl Port {
                 tx_packets: now.statistics.tx_packets.saturating_sub(before.tx_packets),
                 tx_dropped: now.statistics.tx_dropped.saturating_sub(before.tx_dropped),
             };
-            let told = counts.tx_packets.saturating_add(counts.tx_dropped) >= accepted;
-            if told || begin.elapsed() > COUNTED {
+            let is_counted = counts.tx_packets.saturating_add(counts.tx_dropped) >= accepted;
+            if is_counted || begin.elapsed() > COUNTED {
                 return Some(counts);
             }
             std::thread::sleep(Duration::from_millis(10));

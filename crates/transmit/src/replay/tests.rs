@@ -23,7 +23,7 @@ impl Sink for Memory {
     }
 
     fn features(&self) -> SinkFeatures {
-        SinkFeatures { frame_bytes_max: usize::MAX, chains: None, checksums: false }
+        SinkFeatures::whole_frames(usize::MAX)
     }
 
     fn put(

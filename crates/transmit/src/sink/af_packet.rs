@@ -184,8 +184,7 @@ impl Sink for PacketSink {
     }
 
     fn features(&self) -> SinkFeatures {
-        let frame_bytes_max = self.outlet.frame_bytes_max();
-        SinkFeatures { frame_bytes_max, chains: None, checksums: false }
+        SinkFeatures::whole_frames(self.outlet.frame_bytes_max())
     }
 
     #[inline]

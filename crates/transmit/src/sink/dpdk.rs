@@ -107,8 +107,7 @@ impl Sink for DpdkSink {
     }
 
     fn features(&self) -> SinkFeatures {
-        let frame_bytes_max = self.limit.frame_bytes_max();
-        SinkFeatures { frame_bytes_max, chains: None, checksums: false }
+        SinkFeatures::whole_frames(self.limit.frame_bytes_max())
     }
 
     fn put(

@@ -69,8 +69,7 @@ impl<T: Taker> Sink for OneByOne<T> {
     }
 
     fn features(&self) -> SinkFeatures {
-        let frame_bytes_max = self.outlet.frame_bytes_max();
-        SinkFeatures { frame_bytes_max, chains: None, checksums: false }
+        SinkFeatures::whole_frames(self.outlet.frame_bytes_max())
     }
 
     fn put(

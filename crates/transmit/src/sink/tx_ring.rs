@@ -51,10 +51,10 @@ impl Places for PacketTxRing {
     }
 
     fn hand_over(&mut self, counters: &mut SinkCounters) -> io::Result<()> {
-        let (told, result) = self.send();
-        counters.accepted += told.accepted;
-        counters.refuse(Refusal::NoRoom, told.refused);
-        counters.refuse(Refusal::TooLong, told.passed_over);
+        let (settled, result) = self.send();
+        counters.accepted += settled.accepted;
+        counters.refuse(Refusal::NoRoom, settled.refused);
+        counters.refuse(Refusal::TooLong, settled.passed_over);
         result
     }
 

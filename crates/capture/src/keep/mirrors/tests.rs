@@ -14,7 +14,7 @@ impl Sink for Scripted {
     }
 
     fn features(&self) -> SinkFeatures {
-        SinkFeatures { frame_bytes_max: usize::MAX, chains: None, checksums: false }
+        SinkFeatures::whole_frames(usize::MAX)
     }
 
     fn put(

@@ -52,9 +52,9 @@ impl Control for Port {
         let (RingChoice::Card(ring), Way::Transmit) = (request.ring, request.way) else {
             panic!("{request:?}")
         };
-        let told = self.kernel.register(true, ring, request.extra_buffers);
-        let (offset, extra_buffers) = (told.offset, told.extra_buffers);
-        Ok(Registered { offset, memory_bytes: told.memory_bytes, extra_buffers })
+        let answer = self.kernel.register(true, ring, request.extra_buffers);
+        let (offset, extra_buffers) = (answer.offset, answer.extra_buffers);
+        Ok(Registered { offset, memory_bytes: answer.memory_bytes, extra_buffers })
     }
 
     fn map(&self, bytes: usize) -> Result<Mapping, SysError> {

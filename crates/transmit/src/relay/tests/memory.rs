@@ -85,8 +85,7 @@ pub struct MemorySink {
 impl MemorySink {
     /// As an interface of this MTU.
     pub fn new(mtu_bytes: usize) -> MemorySink {
-        let frame_bytes_max = mtu_bytes + 18;
-        let features = SinkFeatures { frame_bytes_max, chains: None, checksums: false };
+        let features = SinkFeatures::whole_frames(mtu_bytes + 18);
         let (frames, counters) = (Vec::new(), SinkCounters::default());
         MemorySink {
             features,

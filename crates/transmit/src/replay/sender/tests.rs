@@ -25,7 +25,7 @@ impl Sink for Fake {
     }
 
     fn features(&self) -> SinkFeatures {
-        SinkFeatures { frame_bytes_max: 1518, chains: None, checksums: false }
+        SinkFeatures::whole_frames(1518)
     }
 
     fn put(

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Buffers that the kernel lends in addition: as many as anybody asks for.
+/// Buffers that the kernel lends in addition: as many as a backend asks for.
 const EXTRA_BUFFERS: u32 = 256;
 
 /// A port with as many rings as lanes are asked for.
@@ -57,9 +57,9 @@ impl Control for Handle {
         let (RingChoice::Card(ring), Way::Receive) = (request.ring, request.way) else {
             panic!("{request:?}")
         };
-        let told = self.kernel.register(false, ring, request.extra_buffers);
-        let (offset, extra_buffers) = (told.offset, told.extra_buffers);
-        Ok(Registered { offset, memory_bytes: told.memory_bytes, extra_buffers })
+        let answer = self.kernel.register(false, ring, request.extra_buffers);
+        let (offset, extra_buffers) = (answer.offset, answer.extra_buffers);
+        Ok(Registered { offset, memory_bytes: answer.memory_bytes, extra_buffers })
     }
 
     fn map(&self, bytes: usize) -> Result<Mapping, SysError> {
