@@ -10,6 +10,7 @@ mod cmd;
 mod control_args;
 mod filter_args;
 mod in_driver;
+mod in_driver_args;
 mod inputs;
 mod keep_args;
 mod live;

@@ -4,19 +4,17 @@ mod balancing;
 mod kept;
 mod set;
 
-use crate::control_args::ControlArgs;
-use crate::in_driver::{Course, LastAccount, Locked, tell};
+use crate::in_driver::{LastAccount, Locked, tell};
+use crate::in_driver_args::InDriverArgs;
 use crate::pinned::{OffArgs, StatusArgs};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use ringside_balancer::{BalancerError, ConfigFile, DriverBalancer, Ledger, Options};
-use ringside_control::{BALANCE_KIND, ControlSocket, Desk, OutputStatus, StatusParts};
+use ringside_control::{BALANCE_KIND, Desk, OutputStatus, StatusParts};
 use ringside_report::balance as report;
-use ringside_sys::netns::Namespace;
 use ringside_terminal::{say, units};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Arguments of `balance`.
 #[derive(Args)]
@@ -47,7 +45,7 @@ pub struct BalanceArgs {
     #[arg(short = 'i', long = "interface", value_name = "IF", required_unless_present = "check")]
     interface: Option<String>,
 
-    /// Configuration: VIPs and their reals, in TOML.
+    /// Configuration: VIPs and their reals, in TOML. It is not followed with --detach.
     #[arg(long, value_name = "FILE", required = true)]
     config: Option<PathBuf>,
 
@@ -59,29 +57,13 @@ pub struct BalanceArgs {
     #[arg(long)]
     generic: bool,
 
-    /// Network namespace of the interface: a name, a path or a process id.
-    #[arg(long, value_name = "NAME")]
-    netns: Option<String>,
-
     /// Packets are balanced on when this process ends or is killed, until `balance off`. One that
     /// is pinned already goes on, with what it counted and remembers.
     #[arg(long)]
     pin: bool,
 
-    /// Return as soon as packets are balanced. The file is not followed then.
-    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
-    detach: bool,
-
-    /// End after this time.
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// JSON lines on standard output: the account each second, then the last one, and the ledger.
-    #[arg(long)]
-    json: bool,
-
     #[command(flatten)]
-    control: ControlArgs,
+    run: InDriverArgs,
 }
 
 #[derive(Subcommand)]
@@ -132,31 +114,25 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
-    let course = Course::begin(args.duration, args.json)?;
+    let course = args.run.begin()?;
     let config = config(args)?.to_owned();
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
-    }
     let name = args.interface.as_deref().context("name an interface with -i")?;
     let options = Options {
         interface: name.to_owned(),
         config,
         generic_allowed: args.generic,
         is_pinned: args.pin,
-        is_detached: args.detach,
+        is_detached: args.run.detach,
     };
-    let control = match args.detach {
-        true => None,
-        false => ControlSocket::open(&args.control.place(), BALANCE_KIND, None)?,
-    };
+    let control = args.run.control(BALANCE_KIND)?;
     let (balancer, notes) = DriverBalancer::open(&options)?;
     tell(&notes);
     let memory = units::scaled(balancer.memory_bytes() as f64);
     let pinned = if args.pin { ", pinned" } else { "" };
     let what = format!("{} in {memory}B{pinned}", balancer.summary());
     say::message(format_args!("listening on {name}: {what}"));
-    if args.detach {
-        kept::BALANCERS.tell_stay(name, args.netns.as_deref());
+    if args.run.detach {
+        kept::BALANCERS.tell_stay(name, args.run.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let output = OutputStatus { kind: BALANCE_KIND.to_owned(), paths: Vec::new() };
@@ -165,7 +141,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
         balancer.lock().stop()?;
         finish(args, &balancer.lock().ledger())?;
         if args.pin {
-            kept::BALANCERS.tell_stay(name, args.netns.as_deref());
+            kept::BALANCERS.tell_stay(name, args.run.netns.as_deref());
         }
         Ok(())
     })
@@ -180,5 +156,5 @@ fn finish(args: &BalanceArgs, ledger: &Ledger) -> anyhow::Result<()> {
         text: report::text(ledger),
         balance: ledger.balance(),
     };
-    last.tell(args.json, args.pin)
+    last.tell(args.run.json, args.pin)
 }

@@ -3,20 +3,18 @@
 mod kept;
 mod unpacking;
 
-use crate::control_args::ControlArgs;
-use crate::in_driver::{Course, LastAccount, Locked, tell};
+use crate::in_driver::{LastAccount, Locked, tell};
+use crate::in_driver_args::InDriverArgs;
 use crate::pinned::{OffArgs, StatusArgs};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use ringside_balance::Prefix;
 use ringside_balancer::{DecapLedger, DecapOptions, DriverDecap};
-use ringside_control::{ControlSocket, DECAP_KIND, Desk, OutputStatus, StatusParts};
+use ringside_control::{DECAP_KIND, Desk, OutputStatus, StatusParts};
 use ringside_report::balance as report;
-use ringside_sys::netns::Namespace;
-use ringside_terminal::{say, units};
+use ringside_terminal::say;
 use std::net::IpAddr;
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Arguments of `decap`.
 #[derive(Args)]
@@ -65,29 +63,13 @@ pub struct DecapArgs {
     #[arg(long)]
     generic: bool,
 
-    /// Network namespace of the interface: a name, a path or a process id.
-    #[arg(long, value_name = "NAME")]
-    netns: Option<String>,
-
     /// Tunnels end here when this process ends or is killed, until `decap off`; one that is pinned
     /// already is replaced.
     #[arg(long)]
     pin: bool,
 
-    /// Return as soon as packets come out of tunnels.
-    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
-    detach: bool,
-
-    /// End after this time.
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// JSON lines on standard output: the account each second, then the last one, and the ledger.
-    #[arg(long)]
-    json: bool,
-
     #[command(flatten)]
-    control: ControlArgs,
+    run: InDriverArgs,
 }
 
 #[derive(Subcommand)]
@@ -114,21 +96,15 @@ pub fn run(args: DecapArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn decap(args: &DecapArgs) -> anyhow::Result<ExitCode> {
-    let course = Course::begin(args.duration, args.json)?;
+    let course = args.run.begin()?;
     let options = options(args)?;
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
-    }
-    let control = match args.detach {
-        true => None,
-        false => ControlSocket::open(&args.control.place(), DECAP_KIND, None)?,
-    };
+    let control = args.run.control(DECAP_KIND)?;
     let (end, notes) = DriverDecap::open(&options)?;
     tell(&notes);
     let (name, pinned) = (&options.interface, if args.pin { ", pinned" } else { "" });
     say::message(format_args!("listening on {name}: tunnels end here{pinned}"));
-    if args.detach {
-        kept::ENDS.tell_stay(name, args.netns.as_deref());
+    if args.run.detach {
+        kept::ENDS.tell_stay(name, args.run.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let output = OutputStatus { kind: DECAP_KIND.to_owned(), paths: Vec::new() };
@@ -137,7 +113,7 @@ fn decap(args: &DecapArgs) -> anyhow::Result<ExitCode> {
         end.lock().stop()?;
         finish(args, &end.lock().ledger())?;
         if args.pin {
-            kept::ENDS.tell_stay(name, args.netns.as_deref());
+            kept::ENDS.tell_stay(name, args.run.netns.as_deref());
         }
         Ok(())
     })
@@ -171,5 +147,5 @@ fn finish(args: &DecapArgs, ledger: &DecapLedger) -> anyhow::Result<()> {
         text: report::decap_text(ledger),
         balance: ledger.balance(),
     };
-    last.tell(args.json, args.pin)
+    last.tell(args.run.json, args.pin)
 }

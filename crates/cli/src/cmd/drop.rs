@@ -4,16 +4,15 @@ mod kept;
 mod off;
 mod status;
 
-use crate::control_args::ControlArgs;
-use crate::in_driver::{Course, Tended};
+use crate::in_driver::Tended;
+use crate::in_driver_args::InDriverArgs;
 use crate::running;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use ringside_control::{ControlSocket, DROP_KIND, Desk, OutputStatus, StatusParts};
+use ringside_control::{DROP_KIND, Desk, OutputStatus, StatusParts};
 use ringside_report::drop as report;
 use ringside_rules::language::{self, RuleSet, Sets};
 use ringside_session::driver_rules::{Dropping, Shared, counts};
-use ringside_sys::netns::Namespace;
 use ringside_terminal::{say, units};
 use ringside_xdp::{DriverRules, Options, SourceLimit, Target, Totals};
 use std::path::{Path, PathBuf};
@@ -88,29 +87,13 @@ pub struct DropArgs {
     #[arg(long)]
     generic: bool,
 
-    /// Network namespace of the interface: a name, a path or a process id.
-    #[arg(long, value_name = "NAME")]
-    netns: Option<String>,
-
     /// The rules stay in force when this process ends or is killed, until `drop off`; those that
     /// are pinned on the interface already are replaced at once.
     #[arg(long)]
     pin: bool,
 
-    /// Return as soon as the rules are in force.
-    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
-    detach: bool,
-
-    /// End after this time.
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// JSON lines on standard output: a status each second, then each rule, and the ledger last.
-    #[arg(long)]
-    json: bool,
-
     #[command(flatten)]
-    control: ControlArgs,
+    run: InDriverArgs,
 }
 
 #[derive(Subcommand)]
@@ -131,14 +114,11 @@ pub fn run(args: DropArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
-    let course = Course::begin(args.duration, args.json)?;
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
-    }
+    let course = args.run.begin()?;
     let name = args.interface.as_deref().context("name an interface with -i")?;
     let device = running::interface_that_is_up(name)?;
     if !args.pin {
-        kept::ensure_none(name, device.ifindex, args.netns.as_deref())?;
+        kept::ensure_none(name, device.ifindex, args.run.netns.as_deref())?;
     }
     let mut rules = DriverRules::open(
         &Target { interface: name, ifindex: device.ifindex },
@@ -148,11 +128,7 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     for note in rules.notes() {
         say::message(format_args!("ringside: {name}: {note}"));
     }
-    let control = if args.detach {
-        None
-    } else {
-        ControlSocket::open(&args.control.place(), DROP_KIND, None)?
-    };
+    let control = args.run.control(DROP_KIND)?;
     rules.start()?;
     let memory = units::scaled(rules.memory_bytes() as f64);
     let count = units::counted(rules.len() as u64, "rule");
@@ -165,8 +141,8 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
     let dry = if args.dry_run { ", dry run: every frame is let through" } else { "" };
     let pinned = if args.pin { ", pinned" } else { "" };
     say::message(format_args!("listening on {name}: {count} in {memory}B{fast}{pinned}{dry}"));
-    if args.detach {
-        kept::tell_stay(name, args.netns.as_deref());
+    if args.run.detach {
+        kept::tell_stay(name, args.run.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let output = OutputStatus { kind: DROP_KIND.to_owned(), paths: Vec::new() };
@@ -178,7 +154,7 @@ fn protect(args: &DropArgs) -> anyhow::Result<ExitCode> {
         }
         finish(args, dropping)?;
         if args.pin {
-            kept::tell_stay(name, args.netns.as_deref());
+            kept::tell_stay(name, args.run.netns.as_deref());
         }
         Ok(())
     })
@@ -244,7 +220,7 @@ fn finish(args: &DropArgs, dropping: &Dropping) -> anyhow::Result<()> {
     let counts = counts(&rules);
     drop(rules);
     let ledger = dropping.ledger();
-    Ok(report::finish((&totals, args.dry_run), &offenders, &counts, &ledger, args.json)?)
+    Ok(report::finish((&totals, args.dry_run), &offenders, &counts, &ledger, args.run.json)?)
 }
 
 fn source_limit(text: &str) -> Result<(u32, u32), String> {

@@ -4,14 +4,13 @@ mod explain;
 mod forwarding;
 mod kept;
 
-use crate::control_args::ControlArgs;
-use crate::in_driver::{Course, LastAccount, Locked, tell};
+use crate::in_driver::{LastAccount, Locked, tell};
+use crate::in_driver_args::InDriverArgs;
 use crate::pinned::{OffArgs, StatusArgs};
 use clap::{Args, Subcommand};
-use ringside_control::{ControlSocket, Desk, OutputStatus, ROUTE_KIND, StatusParts};
+use ringside_control::{Desk, OutputStatus, ROUTE_KIND, StatusParts};
 use ringside_report::route as report;
 use ringside_route::{ANSWER_AGE_MIN, Options, Router};
-use ringside_sys::netns::Namespace;
 use ringside_terminal::{say, units};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,15 +53,11 @@ pub struct RouteArgs {
     interfaces: Vec<String>,
 
     /// Forward nothing: say of each frame of a capture what would become of it if it came in by the
-    /// first -i, and why; status 1 if none would be forwarded.
+    /// first -i, and why; with --json a line for each. Status 1 if none would be forwarded.
     #[arg(long, value_name = "FILE|DIR|-")]
     #[arg(conflicts_with_all = ["duration", "control", "no_control", "ask_neighbours"])]
     #[arg(conflicts_with_all = ["ask_routes", "pin"])]
     explain: Vec<PathBuf>,
-
-    /// Network namespace of the interfaces: a name, a path or a process id.
-    #[arg(long, value_name = "NAME")]
-    netns: Option<String>,
 
     /// How often a neighbour in use is asked whether it is still there; one that has a new address
     /// in the link layer and has not said so gets its packets at most this and 0.3 s later.
@@ -80,21 +75,8 @@ pub struct RouteArgs {
     #[arg(long)]
     pin: bool,
 
-    /// Return as soon as packets are forwarded.
-    #[arg(long, requires = "pin", conflicts_with_all = ["duration", "control", "no_control"])]
-    detach: bool,
-
-    /// End after this time.
-    #[arg(long = "for", value_name = "DURATION", value_parser = units::duration)]
-    duration: Option<Duration>,
-
-    /// JSON lines on standard output: the account each second, then the last one, and the ledger.
-    /// With --explain a line for each frame.
-    #[arg(long)]
-    json: bool,
-
     #[command(flatten)]
-    control: ControlArgs,
+    run: InDriverArgs,
 }
 
 #[derive(Subcommand)]
@@ -121,10 +103,7 @@ pub fn run(args: RouteArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
-    let course = Course::begin(args.duration, args.json)?;
-    if let Some(name) = &args.netns {
-        Namespace::open(name)?.enter()?;
-    }
+    let course = args.run.begin()?;
     if !args.explain.is_empty() {
         return explain::explain(args, course.stop());
     }
@@ -138,13 +117,13 @@ fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
     tell(&notes);
     let names = args.interfaces.join(", ");
     let pinned = if args.pin { ", pinned" } else { "" };
-    if args.detach {
+    if args.run.detach {
         router.start()?;
         say::message(format_args!("forwarding between {names}{pinned}"));
-        kept::ROUTERS.tell_stay(&args.interfaces[0], args.netns.as_deref());
+        kept::ROUTERS.tell_stay(&args.interfaces[0], args.run.netns.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
-    let control = ControlSocket::open(&args.control.place(), ROUTE_KIND, None)?;
+    let control = args.run.control(ROUTE_KIND)?;
     let output = OutputStatus { kind: ROUTE_KIND.to_owned(), paths: Vec::new() };
     let source = format!("{names}, in the driver");
     let parts = StatusParts::new(source, args.interfaces.clone(), output);
@@ -154,7 +133,7 @@ fn route(args: &RouteArgs) -> anyhow::Result<ExitCode> {
         router.lock().stop()?;
         finish(args, &mut router.lock())?;
         if args.pin {
-            kept::ROUTERS.tell_stay(&args.interfaces[0], args.netns.as_deref());
+            kept::ROUTERS.tell_stay(&args.interfaces[0], args.run.netns.as_deref());
         }
         Ok(())
     })
@@ -171,7 +150,7 @@ fn finish(args: &RouteArgs, router: &mut Router) -> anyhow::Result<()> {
         text: report::text(&ledger),
         balance: ledger.balance(),
     };
-    last.tell(args.json, args.pin)
+    last.tell(args.run.json, args.pin)
 }
 
 fn asking(text: &str) -> Result<Duration, String> {

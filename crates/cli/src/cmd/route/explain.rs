@@ -33,7 +33,7 @@ pub(super) fn explain(args: &RouteArgs, stop: &StopSignal) -> anyhow::Result<Exi
             number += 1;
             let explanation = explainer.explain(frame.bytes, frame.meta.wire_bytes as usize)?;
             *counts.entry(explanation.cause).or_default() += 1;
-            tell(args.json, number, &frame, &explanation)?;
+            tell(args.run.json, number, &frame, &explanation)?;
         }
     }
     for notice in source.notices() {
@@ -41,7 +41,7 @@ pub(super) fn explain(args: &RouteArgs, stop: &StopSignal) -> anyhow::Result<Exi
     }
     let rows = counts.iter().map(|(cause, frames)| vec![cause.to_string(), frames.to_string()]);
     let rows: Vec<Vec<String>> = rows.collect();
-    if !args.json && number > 0 {
+    if !args.run.json && number > 0 {
         say::data(format!("\n{}", columns::text(&["what", "frames"], &rows).trim_end()))?;
     }
     Ok(ExitCode::from(u8::from(!counts.contains_key(&Cause::Forwarded))))
