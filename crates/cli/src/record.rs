@@ -6,6 +6,7 @@ mod write;
 
 use crate::control_args::ControlArgs;
 use crate::live::Live;
+use crate::metrics::{self, MetricsService};
 use crate::open_args::stdout_stream;
 use crate::words;
 use anyhow::{anyhow, bail};
@@ -13,7 +14,7 @@ use clap::Args;
 use habits::EndArgs;
 use ringside_flow::{FlowMonitor, MonitorHandle};
 use ringside_inspect::Observer;
-use ringside_keeper::{KeeperOptions, Link};
+use ringside_keeper::{Companion, KeeperOptions, Link};
 use ringside_print::{Style, printer};
 use ringside_report::run as report;
 use ringside_session::{
@@ -68,6 +69,11 @@ pub struct RunArgs {
     #[command(flatten)]
     control: ControlArgs,
 
+    /// Serve the counts of the run as metrics for Prometheus, to processes of this host: at
+    /// ADDRESS:PORT or unix:PATH.
+    #[arg(long, value_name = "WHERE", value_parser = metrics::place, conflicts_with = "no_control")]
+    metrics: Option<String>,
+
     /// One JSON object a line on standard output: each packet, flow or transaction where such are
     /// shown, else a status each second; at last the ledger.
     #[arg(long)]
@@ -95,7 +101,12 @@ impl RunArgs {
             control: self.control.place(),
             share,
             finish: None,
+            companion: self.metrics.as_deref().map(|place| self.metrics_at(place)),
         }
+    }
+
+    fn metrics_at<'w>(&'w self, place: &'w str) -> Companion<'w> {
+        Box::new(|| Ok(Box::new(MetricsService::start(place, &self.control.place())?)))
     }
 
     /// Frames after which the run ends.

@@ -47,6 +47,7 @@ pub use supervise::NoWorker;
 
 use ringside_control::SocketPlace;
 use ringside_terminal::say;
+use std::any::Any;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,6 +58,9 @@ const ENVIRONMENT: &str = "RINGSIDE_KEEPER";
 /// Finishes with what the worker had the keeper keep ([`Link::keep`]), and says so; the words tell
 /// how the worker ended.
 pub type Finish<'w> = &'w dyn Fn(Vec<Kept>, &str) -> anyhow::Result<()>;
+
+/// Starts what goes on next to a run, which ends as it is dropped.
+pub type Companion<'w> = Box<dyn Fn() -> anyhow::Result<Box<dyn Any>> + 'w>;
 
 /// What a subcommand wants of a keeper.
 pub struct KeeperOptions<'w> {
@@ -70,6 +74,8 @@ pub struct KeeperOptions<'w> {
     pub control: SocketPlace,
     /// Where others attach, which it cannot remove either.
     pub share: Option<&'w Path>,
+    /// What else is started before the run, and dropped behind it.
+    pub companion: Option<Companion<'w>>,
     /// Of a run that is no capture: what finishes it if the worker dies.
     pub finish: Option<Finish<'w>>,
 }
@@ -92,5 +98,6 @@ pub fn supervised(
         say::message(format_args!("ringside: {note}"));
     }
     remains::repair_of_the_dead(options.directories);
+    let _companion = options.companion.as_ref().map(|start| start()).transpose()?;
     if options.no_keeper { work(None) } else { supervise::run(options) }
 }

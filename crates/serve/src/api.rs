@@ -45,6 +45,11 @@ pub fn router(service: Arc<Service>) -> Router {
     router.route("/api/v1/openapi.json", get(answer)).with_state(service)
 }
 
+/// The one route of a service of metrics alone.
+pub fn metrics_router(service: Arc<Service>) -> Router {
+    Router::from(OpenApiRouter::new().routes(routes!(metrics::text))).with_state(service)
+}
+
 /// The OpenAPI document.
 pub fn document() -> openapi::OpenApi {
     routes().into_openapi()

@@ -36,7 +36,7 @@ impl Server {
     /// The address is taken, or the system refused.
     pub fn bind(config: Config, listen: &Listen) -> anyhow::Result<Server> {
         // Of others than the own user the kernel or a token says who they are.
-        let is_open = !config.users.is_empty() || config.tokens.is_some();
+        let is_open = !config.users.is_empty() || config.tokens.is_some() || config.metrics_only;
         let bound = Bound::at(listen, is_open)?;
         let service = Arc::new(Service::new(config, bound.port()));
         Ok(Server { bound, service })
@@ -100,7 +100,11 @@ async fn serve(
 /// Everything that is answered, behind the guard.
 fn router(service: &Arc<Service>) -> Router {
     let guarded = middleware::from_fn_with_state(service.clone(), guard);
-    api::router(service.clone()).merge(assets::router()).layer(guarded)
+    let answered = match service.config.metrics_only {
+        true => api::metrics_router(service.clone()),
+        false => api::router(service.clone()).merge(assets::router()),
+    };
+    answered.layer(guarded)
 }
 
 fn accept(accepted: Accepted, router: Router, service: &Arc<Service>, place: OwnedSemaphorePermit) {

@@ -23,6 +23,9 @@ pub struct Config {
     pub users: Vec<u32>,
     /// If there are tokens, every request needs one.
     pub tokens: Option<Tokens>,
+    /// Answer for metrics alone. They hold counts and names of interfaces, as every process of this
+    /// host may read them elsewhere, so every process of this host may ask.
+    pub metrics_only: bool,
     /// What clients may cost.
     pub limits: Limits,
 }

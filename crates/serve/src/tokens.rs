@@ -37,6 +37,8 @@ pub struct Scopes {
 impl Scopes {
     /// Whatever there is.
     pub const ALL: Scopes = Scopes { read: true, packets: true, control: true };
+    /// What is shown, and nothing else.
+    pub const READ: Scopes = Scopes { read: true, packets: false, control: false };
 
     /// True if `scope` is among them.
     pub fn allow(self, scope: Scope) -> bool {

@@ -1,5 +1,6 @@
 //! `ringside serve`: captures and recordings for browsers and programs.
 
+use crate::starter_args::StarterArgs;
 use anyhow::ensure;
 use clap::Args;
 use ringside_core::Shown;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
   sudo curl --unix-socket /run/ringside/serve.sock http://localhost/api/v1/health
   ringside serve --listen unix:/run/user/1000/ringside.sock --control /tmp/capture.sock
   sudo ringside serve --listen 127.0.0.1:8080 --tokens /etc/ringside/tokens
+  sudo ringside serve --listen 127.0.0.1:9184 --metrics       for Prometheus alone
   ringside serve --openapi | jq .paths                        the API, for generators of clients
 
 Without --tokens whose process it is that connects is asked of the kernel: the own user, root and
@@ -57,6 +59,13 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "1GiB")]
     download_max: u64,
 
+    /// Serve /metrics alone, to every process of this host: Prometheus has a user of its own.
+    #[arg(long, conflicts_with_all = ["recordings", "user", "tokens", "openapi"])]
+    metrics: bool,
+
+    #[command(flatten)]
+    starter: StarterArgs,
+
     /// Print the OpenAPI document on standard output, as JSON, and end.
     #[arg(long)]
     openapi: bool,
@@ -83,13 +92,18 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         hosts: args.host,
         users: users?,
         tokens: args.tokens.as_deref().map(Tokens::load).transpose()?,
+        metrics_only: args.metrics,
         limits: Limits { download_bytes_max: args.download_max, ..Limits::default() },
     };
     let server = Server::bind(config, &args.listen.unwrap_or_default())?;
     let stop = StopSignal::install()?;
     // Before there are threads: they inherit what is left.
     privileges::give_up_but_reading(&args.recordings)?;
-    say::message(format_args!("listening on {}", server.address()));
-    server.run(&|| stop.is_set())?;
+    // A person reads standard error, and a program that started this one the other.
+    match args.starter.is_awaited() {
+        true => say::data(server.address())?,
+        false => say::message(format_args!("listening on {}", server.address())),
+    }
+    server.run(&|| stop.is_set() || args.starter.is_gone())?;
     Ok(ExitCode::SUCCESS)
 }

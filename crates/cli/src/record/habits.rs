@@ -1,11 +1,9 @@
 //! Options of tcpdump and dumpcap that end a run or a file, in the words of our own.
 
+use crate::starter_args::StarterArgs;
 use clap::Args;
 use ringside_terminal::units;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::convert::Infallible;
-use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Bytes of dumpcap's kB.
@@ -18,10 +16,8 @@ pub struct EndArgs {
     #[arg(short = 'a', value_name = "WHEN:N", value_parser = end)]
     ends: Vec<End>,
 
-    /// End when the other end of standard input, a pipe or a socket, is closed: for a program that
-    /// starts a capture and may be killed.
-    #[arg(long)]
-    until_stdin_closes: bool,
+    #[command(flatten)]
+    starter: StarterArgs,
 }
 
 /// When a file ends.
@@ -52,7 +48,7 @@ impl EndArgs {
     /// True if the run is to end, because the program that started it has closed its end or is
     /// gone.
     pub fn is_left_alone(&self) -> bool {
-        self.until_stdin_closes && is_hung_up(&io::stdin())
+        self.starter.is_gone()
     }
 
     /// The time after which the run ends, the last that was named.
@@ -88,13 +84,6 @@ impl SwitchArgs {
             Switch::Interval(_) => None,
         })
     }
-}
-
-fn is_hung_up(input: &impl AsFd) -> bool {
-    let mut polled = [PollFd::new(input, PollFlags::RDHUP)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // Hung up, or no descriptor at all, is said unasked; bytes that are not read are not.
-    poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 fn end(text: &str) -> Result<End, String> {
@@ -134,17 +123,6 @@ fn number(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pipe_is_hung_up_once_its_writer_is_gone_whatever_is_in_it() {
-        let (reader, mut writer) = io::pipe().unwrap();
-        assert!(!is_hung_up(&reader));
-        io::Write::write_all(&mut writer, b"not read").unwrap();
-        assert!(!is_hung_up(&reader));
-        drop(writer);
-        assert!(is_hung_up(&reader));
-        assert!(!is_hung_up(&tempfile::tempfile().unwrap()), "a file has no other end");
-    }
 
     #[test]
     fn dumpcaps_words_become_ours_or_name_ours() {

@@ -31,6 +31,7 @@ mod flows;
 mod http;
 mod keep;
 mod keeper;
+mod metrics;
 mod mirror;
 mod moved;
 mod observers;

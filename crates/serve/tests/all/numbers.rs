@@ -6,7 +6,7 @@ use ringside_core::{Cause, Consumer, LaneCounters, Ledger};
 use ringside_serve::Config;
 use ringside_testkit::need_tool;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
@@ -110,6 +110,41 @@ fn metrics_are_the_ledger_and_their_judge_takes_them() {
         let lost = sum("dropped_frames_total", losses) + sum("missed_frames_total", losses);
         assert_eq!(lost, ledger.lost() as f64);
         judged(&answer.body);
+    });
+}
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_there_are() {
+    let dashboard = include_str!("../../../../packaging/grafana.json");
+    let dashboard: Value = serde_json::from_str(dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let asked: BTreeSet<&str> = targets
+        .flat_map(|target| target["expr"].as_str().unwrap().split(|c: char| !is_of_name(c)))
+        .filter(|word| word.starts_with("ringside_"))
+        .collect();
+    assert!(asked.len() >= 10, "{asked:?}");
+    with_service(ledger(), config(), |service| {
+        let metrics = service.get("/metrics").body;
+        let is_there = |name: &&&str| series(&metrics).keys().any(|one| one.starts_with(**name));
+        let missing: Vec<_> = asked.iter().filter(|name| !is_there(name)).collect();
+        // The fake has no ring.
+        assert_eq!(missing, [&"ringside_ring_held_bytes", &"ringside_ring_lane_bytes"]);
+    });
+}
+
+fn is_of_name(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_'
+}
+
+#[test]
+fn a_service_of_metrics_alone_answers_for_nothing_else() {
+    with_service(ledger(), Config { metrics_only: true, ..config() }, |service| {
+        assert!(series(&service.get("/metrics").body).len() > 10);
+        for path in ["/", "/app.js", "/api/v1/captures", "/api/v1/session", "/api/v1/openapi.json"]
+        {
+            assert_eq!(service.get(path).status, 404, "{path}");
+        }
     });
 }
 
