@@ -131,6 +131,7 @@ impl<'o> Runner<'o> {
             }
             Step::Docs => {
                 let mut command = self.cargo("doc --workspace --no-deps --keep-going");
+                self.with_what_clippy_checked(&mut command);
                 self.run_command(command.env("RUSTDOCFLAGS", "-D warnings"), time, summary)
             }
             Step::Build => self.build(time, summary),
@@ -142,6 +143,17 @@ impl<'o> Runner<'o> {
             Step::Vm => self.vm(time, summary),
             Step::Deny => self.deny(time, summary),
         }
+    }
+
+    /// Documentation needs each crate checked, as clippy has done: with its driver and arguments,
+    /// as `cargo clippy` gives them, none is checked again.
+    fn with_what_clippy_checked(&self, command: &mut Command) {
+        // It names its driver by the place of its own file, which a link may lead to.
+        let Ok(cargo) = std::fs::canonicalize(&self.cargo) else { return };
+        let word = "__CLIPPY_HACKERY__";
+        command
+            .env("RUSTC_WORKSPACE_WRAPPER", cargo.with_file_name("clippy-driver"))
+            .env("CLIPPY_ARGS", format!("-D{word}warnings{word}"));
     }
 
     fn run_cargo(
