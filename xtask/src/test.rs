@@ -273,12 +273,11 @@ impl<'o> Runner<'o> {
         let begin = Instant::now();
         let packages = LOOM_PACKAGES.map(|name| format!("ringside-{name}"));
         let selection = packages.each_ref().map(|name| format!("--package {name}")).join(" ");
+        let features = LOOM_PACKAGES.map(|name| format!("ringside-{name}/loom")).join(",");
         let mut command = self.cargo(&format!(
-            "test {selection} --profile loom --lib --no-run \
+            "test {selection} --features {features} --lib --no-run \
              --message-format=json-render-diagnostics"
         ));
-        // A folder of its own: the flag changes the fingerprint of every crate.
-        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", self.target.join("loom"));
         let mut programs = Programs::of(&self.metadata, |name| packages.iter().any(|p| p == name));
         let ending = self.children.run_quietly(&mut command, time, |line| programs.line(line));
         match ending.with_context(|| format!("{command:?}"))? {

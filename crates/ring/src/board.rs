@@ -8,7 +8,7 @@ use ringside_sys::sync::{AtomicU64, Ordering, fence, load_acquire};
 
 /// Words of a board: as many as an encoded ledger has. The model checker has no time for more than
 /// show a mixture.
-pub const BOARD_WORDS: usize = if cfg!(loom) { 2 } else { 64 };
+pub const BOARD_WORDS: usize = if cfg!(feature = "loom") { 2 } else { 64 };
 
 /// Boards of each lane.
 pub(crate) const BOARDS_PER_LANE: usize = 2;

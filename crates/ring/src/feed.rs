@@ -8,7 +8,7 @@ use ringside_sys::sync::{AtomicBool, AtomicU64, Ordering};
 /// Runs that are queued and not taken yet. A recorder tells one for each write, so that more than
 /// this are more than its ring holds, and gone from it. The model checker has no time for more
 /// than come round.
-const RUNS_MAX: usize = if cfg!(loom) { 2 } else { 1024 };
+const RUNS_MAX: usize = if cfg!(feature = "loom") { 2 } else { 1024 };
 
 /// Blocks that lie one behind the other in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl BlockFeed {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,10 +41,10 @@ mod shared_lane;
 mod view;
 mod writer;
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;
 

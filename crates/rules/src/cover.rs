@@ -193,6 +193,6 @@ fn on_sides(side: Side, is_negated: bool, cell: impl Fn(Side) -> Cell) -> Cells 
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

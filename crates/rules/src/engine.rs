@@ -74,9 +74,9 @@ impl Engine {
     }
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

@@ -143,7 +143,7 @@ impl ExactEditor {
     /// No rules, in memory that is all 0.
     pub fn new(memory: &Memory) -> ExactEditor {
         // The same in all runs of a model, which go the same ways.
-        let seed = if cfg!(loom) { 0 } else { RandomState::default().hash_one(0) };
+        let seed = if cfg!(feature = "loom") { 0 } else { RandomState::default().hash_one(0) };
         memory.set(Control::Seed, seed);
         memory.set(Control::BucketMask, memory.layout.buckets as u64 - 1);
         memory.set(Control::BloomMask, memory.layout.bloom as u64 - 1);
@@ -331,9 +331,9 @@ impl ExactEditor {
     }
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

@@ -16,9 +16,9 @@ pub struct Key {
 }
 
 /// The port of a packet that has none. Models know few ports and protocols: higher ones are none.
-pub const NO_PORT: u32 = if cfg!(loom) { 3 } else { 0x1_0000 };
+pub const NO_PORT: u32 = if cfg!(feature = "loom") { 3 } else { 0x1_0000 };
 /// The protocol of a packet that is not IP.
-pub const NO_PROTOCOL: u32 = if cfg!(loom) { 1 } else { 0x100 };
+pub const NO_PROTOCOL: u32 = if cfg!(feature = "loom") { 1 } else { 0x100 };
 
 /// Multiplier of the hash: 2^64 divided by the golden ratio.
 const HASH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -22,7 +22,7 @@ mod show;
 mod term;
 mod words;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;
 

@@ -29,7 +29,7 @@ pub mod exact;
 pub mod key;
 pub mod language;
 pub mod memory;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model;
 pub mod patterns;

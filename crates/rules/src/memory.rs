@@ -17,7 +17,7 @@ use ringside_sys::words::{Words32, Words64};
 use std::sync::atomic::Ordering;
 
 /// Bits of an address that a node decides. Models have tables that are as small as can be.
-pub(crate) const NODE_BITS: u32 = if cfg!(loom) { 1 } else { 8 };
+pub(crate) const NODE_BITS: u32 = if cfg!(feature = "loom") { 1 } else { 8 };
 /// Entries of a node.
 pub const NODE_ENTRIES: usize = 1 << NODE_BITS;
 /// Bits of an address that a root decides.

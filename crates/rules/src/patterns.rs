@@ -162,6 +162,6 @@ impl PatternSet {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

@@ -125,7 +125,7 @@ fn values_of(cube: &Cube) -> usize {
     sources.len() + destinations.len() + spans
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -176,6 +176,6 @@ fn tcp<'f>(frame: &DissectedFrame<'f>, level: Level) -> Option<Tcp<'f>> {
     Tcp::new(frame.from(transport)).ok()
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

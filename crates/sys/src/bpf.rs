@@ -484,6 +484,6 @@ fn may_load() -> bool {
     bits.is_some_and(|bits| bits & (CAP_BPF | CAP_SYS_ADMIN) != 0)
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

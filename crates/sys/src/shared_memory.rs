@@ -14,11 +14,11 @@
 
 mod blocks;
 mod mapping;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model;
-#[cfg(not(loom))]
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;
 
@@ -156,7 +156,11 @@ impl SharedMemory {
     pub fn words(&self, from: usize, count: usize) -> &[AtomicU64] {
         let room = self.shape.words_bytes.checked_sub(from).map(|bytes| bytes / 8);
         let fits = from.is_multiple_of(8) && room.is_some_and(|words| count <= words);
-        assert!(fits && !cfg!(loom), "{count} words at {from} of {}", self.shape.words_bytes);
+        assert!(
+            fits && !cfg!(feature = "loom"),
+            "{count} words at {from} of {}",
+            self.shape.words_bytes
+        );
         // SAFETY: in bounds and aligned by the assertion, as the mapping begins at a page; atomic
         // words have no wrong bytes, and nothing else is made of this part of the memory.
         unsafe {

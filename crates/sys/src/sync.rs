@@ -1,17 +1,17 @@
 //! Atomics and shared cells: the real ones, or loom's when the model is checked.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::cell::UnsafeCell;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 /// A cell that threads share by a protocol of their own, with the interface of loom's.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 impl<T> UnsafeCell<T> {
     pub(crate) const fn new(value: T) -> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))

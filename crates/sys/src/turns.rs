@@ -160,7 +160,7 @@ impl<P, W> Drop for Pass<'_, P, W> {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@
 //! io_uring may be missing (before 5.11), switched off (`kernel.io_uring_disabled`) or forbidden
 //! (seccomp): [`UringSetup::new`] then says which, and the caller writes by itself.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;
 

@@ -163,6 +163,6 @@ fn note(mut mask: u64, at: usize, mut count: usize, places: &mut [u32; PLACES_MA
     count
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

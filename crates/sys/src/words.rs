@@ -4,18 +4,18 @@
 //! Under loom nothing is mapped: models have words of loom's own, each of which remembers what
 //! may still be read of it.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod mapped;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 mod modelled;
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub use mapped::Words;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub use modelled::Words;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Words that lie in a [`Words`]: any bytes are a value of theirs, and shared access is atomic.
@@ -34,7 +34,7 @@ pub type Words32 = Words<AtomicU32>;
 /// Words of 64 bits.
 pub type Words64 = Words<AtomicU64>;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests {
     use super::*;

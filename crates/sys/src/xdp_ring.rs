@@ -333,7 +333,7 @@ impl XdpRing {
     }
 }
 
-#[cfg(not(loom))]
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

@@ -31,11 +31,11 @@ mod tx_memory;
 mod tx_socket;
 mod umem;
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model;
-#[cfg(not(loom))]
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;
 

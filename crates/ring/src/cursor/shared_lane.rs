@@ -77,7 +77,7 @@ impl<B, W> SharedCursor<B, W> {
         Ok(Pass { pass: self.turns.enter()? })
     }
 
-    #[cfg(all(test, loom))]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn is_broken(&self) -> bool {
         self.turns.is_broken()
     }

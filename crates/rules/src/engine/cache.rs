@@ -4,7 +4,7 @@ use crate::key::Key;
 
 /// Conversations that are remembered: three times the 10,000 that a busy link has at once, so that
 /// one of the two places of each is free; 64 bytes each, in the reach of the second-level cache.
-const CONVERSATIONS: usize = if cfg!(loom) { 2 } else { 32_768 };
+const CONVERSATIONS: usize = if cfg!(feature = "loom") { 2 } else { 32_768 };
 /// Rules that are remembered for one; where there are more, all are looked up each time.
 const CONTENDERS: usize = 4;
 

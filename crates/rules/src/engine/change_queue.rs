@@ -11,13 +11,13 @@ use crate::streams::Streams;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 use std::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64},
 };
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 use loom::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64},

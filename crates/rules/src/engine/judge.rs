@@ -66,7 +66,7 @@ impl Judge {
     }
 
     /// True if the payload patterns of all rules are looked for at once.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn has_findings(&self) -> bool {
         self.state.findings.is_some()
     }

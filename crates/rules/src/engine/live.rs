@@ -265,6 +265,6 @@ fn build_error(id: RuleId, error: BookError<RuleRefusal>) -> BuildError {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

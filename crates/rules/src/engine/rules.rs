@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Slots: for every rule, and for those that were removed and may still be met.
-pub(super) const SLOTS_MAX: u32 = if cfg!(loom) { 8 } else { RULES_MAX as u32 + (1 << 16) };
+pub(super) const SLOTS_MAX: u32 =
+    if cfg!(feature = "loom") { 8 } else { RULES_MAX as u32 + (1 << 16) };
 /// Where frames are counted that no rule decided about.
 pub(super) const UNDECIDED: Slot = Slot(SLOTS_MAX);
 /// Where flows are counted that were given up for others.

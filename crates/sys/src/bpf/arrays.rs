@@ -209,7 +209,7 @@ impl FdArray {
     }
 
     /// Makes an array with room for `entries` AF_XDP sockets.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(crate) fn create_for_sockets(name: &str, entries: u32) -> Result<FdArray, BpfError> {
         Ok(FdArray { fd: create(BPF_MAP_TYPE_XSKMAP, name, size_of::<u32>(), entries)? })
     }

@@ -283,9 +283,9 @@ impl BatchOwner for HeldBlock {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 pub(super) mod fake;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

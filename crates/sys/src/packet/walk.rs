@@ -258,9 +258,9 @@ fn half_word(header: &FrameHeader, at: usize) -> u16 {
     u16::from_ne_bytes([header[at], header[at + 1]])
 }
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod reference;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 
 /// Tickets that may be finished before an earlier one is: so far the other threads go on while one
 /// is held up. The model checker has no time for more than show that a place is used again.
-pub(super) const WINDOW: u64 = if cfg!(loom) { 2 } else { 64 };
+pub(super) const WINDOW: u64 = if cfg!(feature = "loom") { 2 } else { 64 };
 
 /// What comes at a link, in either order: the ticket's work, and the turn, once everything before
 /// it was shown.

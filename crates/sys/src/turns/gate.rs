@@ -4,10 +4,10 @@ use crate::sync::{AtomicU32, Ordering};
 
 /// Looks at the gate before a thread goes to sleep: some ten microseconds, about what a sleep and
 /// its end cost.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const LOOKS: u32 = 500;
 /// Longest sleep before a thread looks whether those before it still live.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const SLEEP: rustix::thread::Timespec =
     rustix::thread::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -17,7 +17,7 @@ const SLEEP: rustix::thread::Timespec =
 #[repr(align(128))] // Lines of its own: many look at it while few write.
 pub(super) struct Gate {
     open_to: AtomicU32,
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     sleepers: AtomicU32,
 }
 
@@ -26,7 +26,7 @@ impl Gate {
     pub(super) fn new() -> Gate {
         Gate {
             open_to: AtomicU32::new(0),
-            #[cfg(not(loom))]
+            #[cfg(not(feature = "loom"))]
             sleepers: AtomicU32::new(0),
         }
     }
@@ -56,14 +56,14 @@ impl Gate {
         // Release: what this thread did comes before. Sequentially consistent, as in `sleep`:
         // either this thread sees the sleeper, or the sleeper sees the open gate.
         self.open_to.store(number as u32, Ordering::SeqCst);
-        #[cfg(not(loom))]
+        #[cfg(not(feature = "loom"))]
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.wake();
         }
     }
 
     /// Waits until `number` may pass; false if `is_over` came true before.
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     #[inline]
     pub(super) fn wait(&self, number: u64, is_over: impl Fn() -> bool) -> bool {
         if self.is_open(number) {
@@ -85,7 +85,7 @@ impl Gate {
     }
 
     /// The same for the model, whose threads do not sleep.
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     pub(super) fn wait(&self, number: u64, is_over: impl Fn() -> bool) -> bool {
         while !self.is_open(number) {
             if is_over() {
@@ -96,7 +96,7 @@ impl Gate {
         true
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     #[cold]
     fn sleep(&self, number: u64) {
         use rustix::thread::futex;
@@ -110,7 +110,7 @@ impl Gate {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     #[cold]
     fn wake(&self) {
         use rustix::thread::futex;

@@ -9,9 +9,9 @@
 //! with release order behind what it has read, and the program loads that before it writes there
 //! again: its writes depend on what it loaded.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(super) use loom::sync::atomic::{AtomicU64, Ordering};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(super) use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The two positions of a ring.
@@ -115,7 +115,7 @@ impl Reader {
     }
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 #[cfg(test)]
 mod model {
     use super::*;

@@ -8,9 +8,9 @@
 //! side keeps what it last saw of the other's index, so that the shared word is loaded only when
 //! that does not suffice: once for many entries.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(super) use loom::sync::atomic::{AtomicU32, Ordering};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(super) use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The two index words of a ring.

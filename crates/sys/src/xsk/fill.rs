@@ -83,13 +83,13 @@ impl FillRing {
     }
 
     /// The chunks in the reserve.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn reserve(&self) -> impl Iterator<Item = u64> {
         self.reserve.iter().map(|chunk| chunk.0)
     }
 
     /// The new ring as if `passed` entries had passed through it.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         self.cursor = ProducerCursor::after(passed, self.umem.layout().chunks_per_lane);
         self.ring.set_passed(passed);

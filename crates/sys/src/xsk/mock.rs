@@ -111,7 +111,7 @@ impl MockKernel {
     }
 
     /// The new lane as if `passed` entries had passed through each of its rings.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn set_passed(&mut self, passed: u32, ends: &mut XskEnds, rx_entries: u32) {
         self.rx_cursor = ProducerCursor::after(passed, rx_entries);
         self.fill_cursor = ConsumerCursor::after(passed, self.umem.layout().chunks_per_lane);
@@ -120,7 +120,7 @@ impl MockKernel {
     }
 
     /// The chunks in the fill ring, in order.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn fill_ring(&mut self) -> Vec<u64> {
         let count = self.free_chunks();
         (0..count).map(|ahead| self.fill.read(self.fill_cursor.slot(ahead))).collect()

@@ -309,7 +309,7 @@ impl RxRing {
     }
 
     /// The new ring as if `passed` entries had passed through it.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         self.cursor = ConsumerCursor::after(passed, self.cursor.size());
         self.ring.set_passed(passed);

@@ -47,7 +47,7 @@ impl RingMemory {
     }
 
     /// Has both index words say that `passed` entries have passed through.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         self.words().producer.store(passed, super::cursor::Ordering::Relaxed);
         self.words().consumer.store(passed, super::cursor::Ordering::Relaxed);

@@ -445,7 +445,7 @@ impl TxRing {
     }
 
     /// The new rings as if `passed` entries had passed through them.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn set_passed(&mut self, passed: u32) {
         let entries = self.layout().entries;
         self.cursor = ProducerCursor::after(passed, entries);
@@ -456,13 +456,13 @@ impl TxRing {
     }
 
     /// Slots that are free.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn free_slots(&self) -> usize {
         self.free.len()
     }
 
     /// Descriptors out that name payload.
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(feature = "loom")))]
     pub(super) fn payload_named(&self) -> u32 {
         self.payload.iter().map(|chunk| chunk.named).sum()
     }
