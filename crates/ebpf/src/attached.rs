@@ -1,4 +1,4 @@
-//! What is on an interface, asked by netlink.
+//! What is on an interface, asked by netlink, and taken off.
 
 use crate::Error;
 use libbpf_rs::{Xdp, XdpFlags};
@@ -25,6 +25,25 @@ pub(crate) fn attached(ifindex: u32) -> Result<Option<(u32, XdpMode)>, Error> {
     Ok((id != 0).then_some((id, mode)))
 }
 
+/// Takes the XDP program of this number off an interface of the calling thread's namespace; where
+/// another is, that stays.
+///
+/// # Errors
+/// It hangs on a link, which keeps it there, or CAP_NET_ADMIN is missing.
+pub fn take_program_off(ifindex: u32, program: u32) -> Result<(), Error> {
+    let Some((there, mode)) = attached(ifindex)? else { return Ok(()) };
+    if there != program {
+        return Ok(());
+    }
+    let flags = match mode {
+        XdpMode::Native => XdpFlags::DRV_MODE,
+        XdpMode::Generic => XdpFlags::SKB_MODE,
+    };
+    let what = || format!("cannot take XDP program {program} off interface {ifindex}");
+    let detached = any_program(|xdp| xdp.detach(ifindex as i32, flags));
+    detached.map_err(|e| Error::kernel(what(), e))
+}
+
 /// True if frames redirected to this interface arrive somewhere. A veth end says so only while the
 /// other end has a NAPI, that is an XDP program or GRO; without it they vanish uncounted. `None`
 /// where the kernel (before 6.3) does not say.
@@ -43,13 +62,16 @@ struct Query {
 }
 
 fn query(ifindex: u32) -> Result<Query, Error> {
-    // A query does not look at the program's descriptor; the API wants one.
-    Xdp::new(std::io::stdin().as_fd())
-        .query(ifindex as i32, XdpFlags::NONE)
+    any_program(|xdp| xdp.query(ifindex as i32, XdpFlags::NONE))
         .map(|answer| Query {
             program: answer.prog_id,
             is_generic: answer.attach_mode == ATTACHED_GENERIC,
             features: answer.feature_flags,
         })
         .map_err(|e| Error::kernel(format!("cannot ask interface {ifindex} about XDP"), e))
+}
+
+/// For what does not look at the program's descriptor, where the API wants one.
+fn any_program<T>(act: impl FnOnce(Xdp<'_>) -> T) -> T {
+    act(Xdp::new(std::io::stdin().as_fd()))
 }

@@ -47,7 +47,7 @@ pub mod socket_filter;
 mod xdp;
 
 pub use anchor::Anchor;
-pub use attached::{attached_program, redirect_reaches};
+pub use attached::{attached_program, redirect_reaches, take_program_off};
 pub use error::Error;
 pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
 pub use latency::{Latencies, LatencyMeter};

@@ -267,6 +267,9 @@ impl<'a> Plan<'a> {
             self.leave_tags_in_frames()?;
         }
         let mut opened = backend.open(&request)?;
+        if let Some(interface) = opened.left_program_on.take() {
+            self.take_program_off_at_end(&interface, warnings);
+        }
         opened.notes.drain(..).for_each(|note| notes(Note::Backend(note)));
         if let Some(way) = opened.way.take() {
             notes(Note::Way { interface: self.name.to_owned(), backend, way });

@@ -81,6 +81,9 @@ pub struct OpenedLanes {
     pub warnings: Vec<OpenWarning>,
     /// What became of the request for a pre-filter, of a backend that takes it.
     pub pre_filter: Option<InterfacePreFilter>,
+    /// The interface on which an XDP program stands that was not there before, and that taking off
+    /// needs a right which a run gives up.
+    pub left_program_on: Option<String>,
 }
 
 /// A source with its kernel's side. Without a descriptor left for that the run goes on; only its

@@ -5,8 +5,10 @@ use crate::common::verifier::shape;
 use crate::common::*;
 use ringside_core::Cause;
 use ringside_lab::LabConfig;
+use ringside_netdev as netdev;
 use ringside_testkit::{need_root, skip, wait_until};
 use ringside_transmit::{SenderKind, Stamp};
+use rustix::process::Signal;
 use std::path::Path;
 
 /// Frames of a live run, in ten flows, and how many a second.
@@ -144,6 +146,46 @@ fn received_from(device: &str) {
         sequences.push(stamp.sequence);
     });
     assert!(sequences.into_iter().eq(0..FRAMES), "in order, each once: {device}");
+}
+
+/// DPDK's driver of AF_XDP puts its program on the interface by netlink, and may not take it off
+/// once the worker has given its rights up: whoever does so, it goes with the run.
+#[test]
+fn the_program_of_a_driver_goes_with_its_run_whoever_dies() {
+    if !need_dpdk("the_program_of_a_driver_goes_with_its_run") {
+        return;
+    }
+    let network = Network::with(LabConfig { xdp_pass: false, ..LabConfig::default() });
+    let programs = || {
+        let device = || netdev::by_name("rx0").unwrap().unwrap();
+        inside(network.receiver(), || device().xdp_programs.len())
+    };
+    let start = |args: &[&str]| {
+        let running = network.capture(&[&["-i", "dpdk:net_af_xdp0,iface=rx0"], args].concat());
+        assert_eq!(programs(), 1);
+        running
+    };
+    for args in [&[][..], &["--no-keeper"]] {
+        assert_eq!(start(args).stop().code(), Some(0));
+        assert_eq!(programs(), 0, "an ordinary end {args:?}");
+    }
+
+    let running = start(&[]);
+    running.signal_worker(Signal::KILL);
+    assert_eq!(running.finish().code(), Some(2));
+    assert_eq!(programs(), 0, "the worker died");
+
+    let running = start(&[]);
+    let worker = running.worker_pid();
+    // The keeper first, so that it does not see the worker die.
+    running.signal(Signal::STOP);
+    running.signal_worker(Signal::KILL);
+    running.signal(Signal::KILL);
+    running.finish();
+    wait_until("the worker's end", || !Path::new(&format!("/proc/{worker}")).exists());
+    // The next start does it, this one or another test's.
+    assert_eq!(run_ringside(&["repair", "--knobs"]).code(), Some(0));
+    wait_until("the program to be taken off", || programs() == 0);
 }
 
 /// A file as a card would bring it, by a filter and several lanes.

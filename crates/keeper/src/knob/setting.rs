@@ -1,6 +1,7 @@
 //! Settings of an interface: read, written, and compared with what they were.
 
 use anyhow::{Context, bail};
+use ringside_ebpf::take_program_off;
 use ringside_netdev::{
     self as netdev, Channels, FLOW_TYPES, FlowFields, Napi, NapiSettings, NetDevice, Rss,
     StampSettings, Table,
@@ -54,6 +55,9 @@ pub enum SettingRequest {
         /// Or a softirq.
         on: bool,
     },
+    /// The XDP programs that another library has just put on the interface, where there was none.
+    /// They stay, until they are put back to none.
+    XdpPrograms,
 }
 
 /// A setting with its value.
@@ -116,6 +120,11 @@ pub enum Setting {
         irq_suspend_timeout_ns: u64,
         /// By a thread.
         threaded: Option<bool>,
+    },
+    /// XDP programs.
+    XdpPrograms {
+        /// Their ids, in ascending order.
+        ids: Vec<u32>,
     },
 }
 
@@ -182,6 +191,11 @@ impl SettingRequest {
                 let napis = napis(name)?;
                 napis.iter().map(|napi| self.plan_napi(napi)).collect::<Result<_, _>>()?
             }
+            SettingRequest::XdpPrograms => {
+                let none = Setting::XdpPrograms { ids: Vec::new() };
+                let now = none.now(name)?;
+                vec![(none, now)]
+            }
         };
         Ok(pairs.into_iter().filter(|(before, after)| before != after).collect())
     }
@@ -232,6 +246,7 @@ impl Setting {
                 let settings = napi.and_then(|napi| napi.settings);
                 Setting::of_napi(*id, settings.with_context(|| format!("NAPI {id} is gone"))?)
             }
+            Setting::XdpPrograms { .. } => Setting::XdpPrograms { ids: device(name)?.xdp_programs },
         })
     }
 
@@ -284,6 +299,11 @@ impl Setting {
                     threaded: *threaded,
                 },
             )?,
+            Setting::XdpPrograms { ids } => {
+                let NetDevice { ifindex, xdp_programs, .. } = device(name)?;
+                let others = xdp_programs.into_iter().filter(|id| !ids.contains(id));
+                others.map(|id| take_program_off(ifindex, id)).collect::<Result<(), _>>()?;
+            }
         }
         Ok(())
     }
@@ -301,6 +321,7 @@ impl Setting {
             }
             Setting::Feature { feature, .. } => feature.clone(),
             Setting::Napi { id, .. } => format!("NAPI {id}"),
+            Setting::XdpPrograms { .. } => "XDP program".into(),
         }
     }
 
@@ -421,13 +442,16 @@ fn rss(name: &str) -> anyhow::Result<Setting> {
     Ok(Setting::Rss { function, transform, key, table, is_default })
 }
 
+fn device(name: &str) -> anyhow::Result<NetDevice> {
+    netdev::by_name(name)?.with_context(|| format!("interface {name} is gone"))
+}
+
 fn napis(name: &str) -> anyhow::Result<Vec<Napi>> {
-    let device = netdev::by_name(name)?.with_context(|| format!("interface {name} is gone"))?;
-    Ok(netdev::napis(device.ifindex)?)
+    Ok(netdev::napis(device(name)?.ifindex)?)
 }
 
 fn napi_of_queue(name: &str, queue: u32) -> anyhow::Result<Napi> {
-    let device = netdev::by_name(name)?.with_context(|| format!("interface {name} is gone"))?;
+    let device = device(name)?;
     let queues = netdev::polled_queues(&device)?;
     let id = queues.iter().find(|polled| polled.queue == queue).and_then(|polled| polled.napi);
     let napi = netdev::napis(device.ifindex)?.into_iter().find(|napi| Some(napi.id) == id);

@@ -106,6 +106,18 @@ impl Plan<'_> {
         result.is_ok()
     }
 
+    /// Has the XDP program taken off at the end that a backend's library has put on.
+    pub(super) fn take_program_off_at_end(&self, interface: &str, warnings: &mut Vec<Note>) {
+        let setting = SettingRequest::XdpPrograms;
+        let request = Request::Interface { interface: interface.to_owned(), setting };
+        if let Err(error) = self.opening.knobs.turn(&request) {
+            warnings.push(Note::Warning(format!(
+                "{error:#}; the XDP program of this run stays on {interface}: afterwards, \
+                 `ip link set {interface} xdp off`"
+            )));
+        }
+    }
+
     fn turn(&self, setting: SettingRequest) -> anyhow::Result<()> {
         self.opening.knobs.turn(&Request::Interface {
             interface: netmap::kernel_name(&pf_ring::kernel_name(self.name)),

@@ -46,6 +46,6 @@ fn open_lanes(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
         way: Some(opened.way),
         notes: opened.notes,
         warnings: warnings.into_iter().collect(),
-        pre_filter: None,
+        ..OpenedLanes::default()
     })
 }

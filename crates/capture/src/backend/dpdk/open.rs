@@ -41,6 +41,7 @@ pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
     let mut device = Device::named(name);
     let kernel = device.kernel_interface().map(find_up).transpose()?;
     let warnings = kernel.as_ref().and_then(|kernel| merge_warning(&kernel.name));
+    let bare = kernel.clone().filter(|kernel| kernel.xdp_programs.is_empty());
     let plan = Plan::new(&mut device, kernel.as_ref(), lanes, request.memory_bytes);
     let refused = |source: DpdkError| BackendError::Dpdk { name: name.to_owned(), source };
     eal::start(&Memory::of(&device)).map_err(refused)?;
@@ -59,8 +60,16 @@ pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
     let notes = notes(&device, &properties, lanes, request.direction, &plan);
     let way = format!("{}, {}", ringside_dpdk::release().map_err(refused)?, properties.driver);
     let warnings = warnings.map(OpenWarning::Merges).into_iter().collect();
+    let left_program_on = bare.map(|kernel| kernel.name).filter(|name| has_program(name));
     let lanes = sources(request, &device, &properties, filter, interface, opened);
-    Ok(OpenedLanes { lanes, way: Some(way), notes, warnings, pre_filter: None })
+    let way = Some(way);
+    Ok(OpenedLanes { lanes, way, notes, warnings, left_program_on, ..OpenedLanes::default() })
+}
+
+/// The driver of AF_XDP puts one on its interface, by netlink: it stays when its process is gone.
+fn has_program(interface: &str) -> bool {
+    let device = ringside_netdev::by_name(interface).ok().flatten();
+    device.is_some_and(|device| !device.xdp_programs.is_empty())
 }
 
 /// Most lanes that a device has.
@@ -152,13 +161,6 @@ fn notes(
     let is_tap = device.is_of("net_af_packet");
     if is_tap && direction == CaptureDirection::Inbound {
         notes.push(format!("{driver} also receives what this host sends"));
-    }
-    if let ("net_af_xdp", Some(interface)) = (driver, device.kernel_interface()) {
-        // Taking it off needs rights that the run gives up.
-        notes.push(format!(
-            "{driver} leaves its XDP program on {interface}: afterwards, `ip link set {interface} \
-             xdp off`"
-        ));
     }
     if lanes > 1 && !properties.has_rss && device.is_card {
         notes.push(format!("{driver} does not spread frames over queues by their flow"));

@@ -48,7 +48,7 @@ pub(in crate::backend) fn open_by(
         way: Some("rings of netmap's".to_owned()),
         notes,
         warnings: warnings.map(OpenWarning::Merges).into_iter().collect(),
-        pre_filter: None,
+        ..OpenedLanes::default()
     })
 }
 

@@ -57,6 +57,6 @@ fn open_lanes(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
         way: None,
         notes: opened.notes,
         warnings: warnings.into_iter().collect(),
-        pre_filter: None,
+        ..OpenedLanes::default()
     })
 }

@@ -1,5 +1,6 @@
 use super::super::{Knob, PutBack, Request};
 use super::*;
+use ringside_ebpf::XdpProgram;
 use ringside_lab::{Lab, LabConfig};
 use ringside_testkit::need_root;
 
@@ -144,4 +145,36 @@ fn an_interface_without_rss_is_refused_unless_it_has_one_queue() {
     assert!(planned(SettingRequest::ReceiveRing { descriptors: 512 }, &namespace).is_err());
     planned(SettingRequest::Queues { count: 1 }, &namespace).unwrap()[0].turn().unwrap();
     assert_eq!(planned(SettingRequest::SymmetricRss, &namespace).unwrap(), []);
+}
+
+#[test]
+fn a_program_that_another_library_left_is_taken_off_and_no_later_one() {
+    let Some((_lab, namespace)) = network("xdp") else { return };
+    let programs =
+        || in_namespace(&namespace, || Ok(netdev::by_name("rx0")?.unwrap().xdp_programs)).unwrap();
+    // As such a library does: by netlink, to stay.
+    let put_on = || {
+        in_namespace(&namespace, || {
+            let ifindex = netdev::by_name("rx0")?.unwrap().ifindex;
+            XdpProgram::pass()?.attach(ifindex)?.keep();
+            Ok(())
+        })
+        .unwrap();
+    };
+    assert_eq!(planned(SettingRequest::XdpPrograms, &namespace).unwrap(), [], "there is none");
+    put_on();
+    let left = programs();
+    let mut knobs = planned(SettingRequest::XdpPrograms, &namespace).unwrap();
+    knobs[0].turn().unwrap();
+    assert_eq!((left.len(), programs()), (1, left), "nothing changes before the end");
+    assert_eq!(knobs[0].name(), "XDP program of rx0");
+    let text = serde_json::to_string(&knobs[0]).unwrap();
+    assert_eq!(serde_json::from_str::<Knob>(&text).unwrap(), knobs[0]);
+    assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done);
+    assert_eq!(programs(), []);
+    assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done, "once more does no harm");
+    // What stands there later is another's.
+    put_on();
+    assert!(matches!(knobs[0].put_back().unwrap(), PutBack::Left(_)));
+    assert_eq!(programs().len(), 1);
 }
