@@ -13,6 +13,7 @@
 mod description;
 mod drivers;
 mod lane;
+mod losses;
 mod open;
 
 pub use description::DPDK;

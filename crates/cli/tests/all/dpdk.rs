@@ -210,8 +210,35 @@ fn files_are_received_as_from_a_card() {
     let network = Network::up();
     let running = network.capture(&[&args[..], &["greater 100"]].concat());
     wait_for(&socket, "received", 400);
-    let ledger = running.stop().checked_ledger(400);
+    let outcome = running.stop();
+    let ledger = outcome.checked_ledger(400);
     assert_eq!((ledger.taken, ledger.filtered, ledger.lanes.len()), (200, Some(200), 2));
+    assert!(!outcome.stderr.contains("lost"), "a file loses nothing: {}", outcome.stderr);
+}
+
+/// What a driver counts of the device is put down to no queue, and this is said.
+#[test]
+fn losses_of_several_lanes_are_the_devices() {
+    if !need_dpdk("losses_of_several_lanes_are_the_devices") {
+        return;
+    }
+    let network = Network::up();
+    let folder = Folder::new();
+    let socket = folder.path("control.sock");
+    // Each of its queues receives every frame, more than which libpcap's rings hold at once.
+    let device = "dpdk:net_pcap0,rx_iface_in=rx0,rx_iface_in=rx0";
+    let running = network.capture(&["-i", device, "--queues", "2", "--control", arg(&socket)]);
+    let sent = network.send(SenderKind::Packet, &shape(&[200], FLOWS as u32), FRAMES, None);
+    assert_eq!(sent.handed, FRAMES, "{sent:?}");
+    wait_for(&socket, "received", 2 * FRAMES);
+    let outcome = running.stop();
+    let ledger = outcome.checked_ledger(2 * FRAMES);
+    let [first, second] = &ledger.lanes[..] else { panic!("{ledger:#?}") };
+    assert_eq!(second.dropped.values().sum::<u64>(), 0, "{ledger:#?}");
+    assert_eq!(second.received, Some(second.taken), "{ledger:#?}");
+    assert_eq!(first.received, Some(first.taken + ledger.lost()), "{ledger:#?}");
+    let said = "net_pcap counts lost frames of the device, not of a queue";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
 }
 
 /// A capture replayed by DPDK's driver is what another backend then receives.

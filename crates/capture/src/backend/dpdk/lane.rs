@@ -1,6 +1,7 @@
 //! A receive queue of DPDK's as a supply.
 
 use super::drivers::Stamps;
+use super::losses::{LaneLosses, Losses};
 use crate::backend::polled::{Supply, Taken};
 use ringside_core::{SourceError, Timestamp, TimestampKind};
 use ringside_dpdk::{Port, Queue, Received};
@@ -17,16 +18,14 @@ pub(super) struct Shared {
     /// Nothing came before the start: its frames wait.
     pub plays_files: bool,
     pub stamps: Stamps,
+    pub losses: Losses,
 }
 
 /// A receive queue.
 pub(super) struct DpdkQueue {
     pub queue: Queue,
     pub shared: Arc<Shared>,
-    /// The driver's losses are of all queues together: the first lane tells them.
-    pub is_first: bool,
-    /// The driver's count of missed frames at the start.
-    pub missed_before: u64,
+    pub losses: LaneLosses,
 }
 
 impl Stamps {
@@ -44,7 +43,7 @@ impl Supply for DpdkQueue {
             self.queue.discard();
         }
         if let Ok(counters) = self.shared.port.counters() {
-            self.missed_before = counters.missed;
+            self.shared.losses.start(&self.losses, counters.missed);
         }
         Ok(())
     }
@@ -77,11 +76,15 @@ impl Supply for DpdkQueue {
     }
 
     fn finish(&mut self) -> Result<u64, SourceError> {
-        Ok(self.queue.finish() as u64)
+        let waiting = self.queue.finish() as u64;
+        self.losses.has_ended = true;
+        Ok(waiting)
     }
 
     fn missed(&mut self) -> u64 {
-        let counters = self.is_first.then(|| self.shared.port.counters()).and_then(Result::ok);
-        counters.map_or(0, |now| now.missed.saturating_sub(self.missed_before))
+        // A card's counters are read one by one, over its bus: not where they are not needed.
+        let counters = self.losses.may_tell().then(|| self.shared.port.counters());
+        let count = counters.and_then(Result::ok).map_or(0, |counters| counters.missed);
+        self.shared.losses.of(&mut self.losses, count)
     }
 }

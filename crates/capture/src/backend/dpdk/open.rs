@@ -1,7 +1,8 @@
 //! Opening the lanes of a device.
 
-use super::drivers::{counts_losses, release_of, stamps};
+use super::drivers::{Release, counts_losses, release_of, stamps};
 use super::lane::{DpdkQueue, Shared};
+use super::losses::{LaneLosses, Losses};
 use crate::backend::in_driver::described;
 use crate::backend::opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
 use crate::backend::polled::{KernelInterface, Parts, PolledSource, filter, find_up};
@@ -165,7 +166,20 @@ fn notes(
     if lanes > 1 && !properties.has_rss && device.is_card {
         notes.push(format!("{driver} does not spread frames over queues by their flow"));
     }
+    // A file's frames wait: none is lost.
+    if lanes > 1 && counts_losses(driver, release()) && !device.plays_files() {
+        notes.push(format!(
+            "{driver} counts lost frames of the device, not of a queue: they are in the ledger of \
+             its first lane"
+        ));
+    }
     notes
+}
+
+/// That of DPDK which is there.
+fn release() -> Release {
+    let release = ringside_dpdk::release().ok().and_then(|text| release_of(&text));
+    release.unwrap_or_default()
 }
 
 fn sources(
@@ -176,11 +190,12 @@ fn sources(
     interface: Option<KernelInterface>,
     opened: Opened,
 ) -> Vec<Lane> {
-    let release = ringside_dpdk::release().ok().and_then(|text| release_of(&text));
-    let release = release.unwrap_or_default();
+    let release = release();
     let driver = properties.driver.as_str();
     let stamps = stamps(driver, device, release);
-    let shared = Arc::new(Shared { port: opened.port, plays_files: device.plays_files(), stamps });
+    let plays_files = device.plays_files();
+    let losses = Losses::default();
+    let shared = Arc::new(Shared { port: opened.port, plays_files, stamps, losses });
     let interface = interface.map(Arc::new);
     let is_polled = stamps.kind == TimestampKind::Poll;
     let mut described =
@@ -197,8 +212,7 @@ fn sources(
         let supply = DpdkQueue {
             queue: opened_queue,
             shared: shared.clone(),
-            is_first: queue == 0,
-            missed_before: 0,
+            losses: LaneLosses::new(queue == 0),
         };
         let source = PolledSource::new(Parts {
             supply,
