@@ -12,13 +12,16 @@ const LIBRARIES: [&str; 4] = ["-lrte_eal", "-lrte_mempool", "-lrte_mbuf", "-lrte
 
 const FILE: &str = "libringside_dpdk.so";
 
+/// Folders that pkg-config looks into before all others, and in place of its own.
+const SEARCHED_FIRST: &str = "PKG_CONFIG_PATH";
+const SEARCHED: &str = "PKG_CONFIG_LIBDIR";
+
 fn main() {
     println!("cargo:rerun-if-changed=plugin");
-    println!("cargo:rerun-if-env-changed=CC");
-    println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
-    // Where the package may come to, or go from.
-    let places = pkg_config(&["--variable=pc_path", "pkg-config"]).unwrap_or_default();
-    for place in places.trim().split(':').map(Path::new).filter(|place| place.is_dir()) {
+    for name in ["CC", SEARCHED_FIRST, SEARCHED, "PKG_CONFIG_SYSROOT_DIR"] {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    for place in places().iter().filter(|place| place.is_dir()) {
         println!("cargo:rerun-if-changed={}", place.display());
     }
     let out = PathBuf::from(environment("OUT_DIR"));
@@ -39,6 +42,15 @@ fn main() {
 
 fn environment(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// Where the package may come to, or go from.
+fn places() -> Vec<PathBuf> {
+    let own = || pkg_config(&["--variable=pc_path", "pkg-config"]).unwrap_or_default();
+    let searched = std::env::var(SEARCHED).unwrap_or_else(|_| own());
+    let first = std::env::var(SEARCHED_FIRST).unwrap_or_default();
+    let all = first.split(':').chain(searched.trim().split(':'));
+    all.filter(|place| !place.is_empty()).map(PathBuf::from).collect()
 }
 
 /// What pkg-config says; `None` if it is not there, or does not know the package.
