@@ -103,33 +103,39 @@ fn each_as_it_is(kinds: &[SinkKind], config: LabConfig, sizes: &str, count: u64)
     let lab = Lab::up(&config).unwrap();
     let shape = Shape::new(sizes.parse().unwrap(), 3).unwrap();
     for &kind in kinds {
-        let witness = Witness::start(lab.status());
-        at_sender(&lab, || {
-            let before = statistics("tx0");
-            let mut sink = opened(kind, 0);
-            let mut bytes = 0;
-            for number in 0..count {
-                let frame = shape.frame(0, number);
-                put(&mut sink, &frame).unwrap();
-                bytes += frame.len() as u64;
-            }
-            let counters = drained(&mut sink, PATIENCE);
-            let expected = SinkCounters {
-                offered: count,
-                offered_bytes: bytes,
-                accepted: count,
-                ..SinkCounters::default()
-            };
-            assert_eq!(counters, expected, "{kind}");
-            assert_eq!(judged(before, count), (count, 0), "{kind}");
-            let ended = sink.put(60, None, |_| ());
-            assert!(matches!(ended, Err(SinkError::Ended { .. })), "{kind}");
-        });
-        let frames = witness.frames(count);
-        assert_eq!(frames.len() as u64, count, "{kind}");
-        for (number, frame) in (0..).zip(frames) {
-            assert_eq!(frame, shape.frame(0, number), "{kind}: frame {number}");
+        as_it_is(&lab, &shape, count, || opened(kind, 0));
+    }
+}
+
+fn as_it_is(lab: &Lab, shape: &Shape, count: u64, open: impl Fn() -> AnySink + Sync) {
+    let witness = Witness::start(lab.status());
+    let kind = at_sender(lab, || {
+        let before = statistics("tx0");
+        let mut sink = open();
+        let kind = sink.kind();
+        let mut bytes = 0;
+        for number in 0..count {
+            let frame = shape.frame(0, number);
+            put(&mut sink, &frame).unwrap();
+            bytes += frame.len() as u64;
         }
+        let counters = drained(&mut sink, PATIENCE);
+        let expected = SinkCounters {
+            offered: count,
+            offered_bytes: bytes,
+            accepted: count,
+            ..SinkCounters::default()
+        };
+        assert_eq!(counters, expected, "{kind}");
+        assert_eq!(judged(before, count), (count, 0), "{kind}");
+        let ended = sink.put(60, None, |_| ());
+        assert!(matches!(ended, Err(SinkError::Ended { .. })), "{kind}");
+        kind
+    });
+    let frames = witness.frames(count);
+    assert_eq!(frames.len() as u64, count, "{kind}");
+    for (number, frame) in (0..).zip(frames) {
+        assert_eq!(frame, shape.frame(0, number), "{kind}: frame {number}");
     }
 }
 
@@ -161,19 +167,23 @@ fn every_kind_sends_long_frames_where_the_mtu_allows() {
     const NAME: &str = "every_kind_sends_long_frames_where_the_mtu_allows";
     if ready(NAME) {
         let mut kinds = kinds(NAME);
-        // A frame on a card is not longer than a buffer of netmap's.
+        // On a card a frame is not longer than a buffer of netmap's; on a switch it has several.
         kinds.retain(|kind| *kind != SinkKind::Netmap);
         let jumbo = LabConfig { mtu: 9000, ..config("sink-jumbo") };
         each_as_it_is(&kinds, jumbo, "14,2024,2025,4072,4073,8999,9014", 500);
         let longest = LabConfig { mtu: 65_535, ..config("sink-longest") };
         each_as_it_is(&kinds, longest, "30000-65535", 60);
+        let lab = Lab::up(&LabConfig { mtu: 65_535, ..config("sink-switch") }).unwrap();
+        let shape = Shape::new("14,2048,2049,4097,9014,65535".parse().unwrap(), 3).unwrap();
+        as_it_is(&lab, &shape, 300, || played::netmap_switch("tx0"));
     }
 }
 
 #[test]
 fn what_a_full_ring_refuses_is_counted_to_the_frame() {
+    const NAME: &str = "what_a_full_ring_refuses_is_counted_to_the_frame";
     const COUNT: u64 = 100_000;
-    if !ready("what_a_full_ring_refuses_is_counted_to_the_frame") {
+    if !ready(NAME) {
         return;
     }
     // The NAPI shares the sender's CPU and gets it only between calls: the ring must overflow.
@@ -181,7 +191,7 @@ fn what_a_full_ring_refuses_is_counted_to_the_frame() {
     let lab = Lab::up(&LabConfig { napi, ..config("sink-full") }).unwrap();
     let received = || inside(&lab.status().receiver_namespace, || statistics("rx0").rx_packets);
     let shape = Shape::new("64".parse().unwrap(), 1).unwrap();
-    for kind in SinkKind::OF_KERNEL {
+    for kind in kinds(NAME) {
         let before = received();
         let accepted = at_sender(&lab, || {
             let before = statistics("tx0");
@@ -193,9 +203,12 @@ fn what_a_full_ring_refuses_is_counted_to_the_frame() {
             }
             let counters = drained(&mut sink, PATIENCE);
             assert!(counters.is_balanced() && counters.offered == COUNT, "{kind}: {counters:?}");
-            let refused = counters.refused[&Refusal::NoRoom];
-            assert!(refused > 0 && refused == counters.refused_total(), "{kind}: {counters:?}");
-            assert_eq!(judged(before, COUNT), (counters.accepted, refused), "{kind}");
+            let (sent, dropped) = judged(before, COUNT);
+            assert!(sent == counters.accepted && dropped > 0, "{kind}: {sent} {dropped}");
+            // netmap keeps what its driver had no room for, and tries again.
+            let refused = if kind == SinkKind::Netmap { 0 } else { dropped };
+            let no_room = counters.refused.get(&Refusal::NoRoom).copied().unwrap_or(0);
+            assert_eq!((no_room, counters.refused_total()), (refused, refused), "{kind}");
             counters.accepted
         });
         assert_eq!(received() - before, accepted, "{kind}");
@@ -387,19 +400,21 @@ fn an_interface_that_goes_is_named_and_the_account_balances() {
 
 #[test]
 fn what_is_not_handed_over_in_time_is_refused_and_never_sent() {
-    if !ready("what_is_not_handed_over_in_time_is_refused_and_never_sent") {
+    const NAME: &str = "what_is_not_handed_over_in_time_is_refused_and_never_sent";
+    if !ready(NAME) {
         return;
     }
+    let kinds = kinds(NAME);
     let lab = Lab::up(&config("sink-time")).unwrap();
     at_sender(&lab, || {
-        for kind in SinkKind::OF_KERNEL {
+        for kind in kinds {
             let before = statistics("tx0");
             let mut sink = opened(kind, 0);
-            let waiting = if kind == SinkKind::Pcap { 0 } else { 40 };
+            let waits = !matches!(kind, SinkKind::Pcap | SinkKind::PfRing);
             for _ in 0..40 {
                 put(&mut sink, &[3; 60]).unwrap();
             }
-            assert_eq!(sink.counters().in_flight(), waiting, "{kind}");
+            assert_eq!(sink.counters().in_flight(), if waits { 40 } else { 0 }, "{kind}");
             let counters = drained(&mut sink, Duration::ZERO);
             assert!(counters.is_balanced(), "{kind}: {counters:?}");
             assert_eq!(drained(&mut sink, PATIENCE), counters, "the account is closed");
@@ -407,6 +422,18 @@ fn what_is_not_handed_over_in_time_is_refused_and_never_sent() {
             assert_eq!(judged(before, counters.accepted).0, account.0, "{kind}");
             assert_eq!(account, (40, 0), "{kind}: a veth pair takes them at once");
         }
+        let before = statistics("tx0");
+        let mut sink = played::netmap_at_rest("tx0");
+        let mut count = 0;
+        while sink.put(60, None, |slot| slot.fill(3)).unwrap() {
+            count += 1;
+        }
+        assert_eq!((sink.counters().in_flight(), count), (1023, 1023), "a ring but for one slot");
+        let counters = drained(&mut sink, Duration::from_millis(1));
+        assert_eq!(counters.refused.into_iter().collect::<Vec<_>>(), [(Refusal::NotSent, count)]);
+        assert_eq!((counters.accepted, counters.offered), (0, count));
+        drop(sink);
+        assert_eq!(judged(before, 0), (0, 0));
     });
 }
 

@@ -114,6 +114,8 @@ impl<R: Places> Sink for RingSink<R> {
             return (self.counters(), None);
         }
         let start = Instant::now();
+        // What is sent at once comes back with the next call, at the earliest.
+        let mut has_looked = false;
         let (rest, failure) = loop {
             let done = self.flush().and_then(|()| match self.ring.waiting() {
                 0 => Ok(()),
@@ -121,13 +123,16 @@ impl<R: Places> Sink for RingSink<R> {
             });
             match done {
                 Ok(()) if self.ring.waiting() == 0 => break (Refusal::NotSent, None),
-                Ok(()) if start.elapsed() >= timeout => break (Refusal::NotSent, None),
+                Ok(()) if has_looked && start.elapsed() >= timeout => {
+                    break (Refusal::NotSent, None);
+                }
                 Ok(()) => std::thread::sleep(LOOK_INTERVAL),
                 Err(e @ SinkError::InterfaceGone { .. }) => {
                     break (Refusal::InterfaceGone, Some(e));
                 }
                 Err(e) => break (Refusal::Other, Some(e)),
             }
+            has_looked = true;
         };
         self.counters.refuse(rest, self.ring.waiting());
         self.outlet.has_ended = true;

@@ -33,7 +33,26 @@ pub fn pf_ring(config: &SinkConfig) -> Result<AnySink, ringside_transmit::Error>
 }
 
 pub fn netmap(config: &SinkConfig) -> Result<AnySink, ringside_transmit::Error> {
-    let control = Box::new(Port { kernel: Kernel::new(1, 0), wire: PcapSink::open(config)? });
+    netmap_by(&config.interface, config, true)
+}
+
+/// A port of a switch, on which a frame may have several slots, that leads to `interface`.
+pub fn netmap_switch(interface: &str) -> AnySink {
+    netmap_by(interface, &SinkConfig::new("vale0:1"), true).unwrap()
+}
+
+/// A port whose driver takes nothing.
+pub fn netmap_at_rest(interface: &str) -> AnySink {
+    netmap_by(interface, &SinkConfig::new(interface), false).unwrap()
+}
+
+fn netmap_by(
+    interface: &str,
+    config: &SinkConfig,
+    sends: bool,
+) -> Result<AnySink, ringside_transmit::Error> {
+    let wire = PcapSink::open(&SinkConfig { interface: interface.to_owned(), ..config.clone() })?;
+    let control = Box::new(Port { kernel: Kernel::new(1, 0), wire, sends });
     Ok(AnySink::Netmap(Box::new(NetmapSink::open_by(control, config)?)))
 }
 
@@ -41,6 +60,8 @@ pub fn netmap(config: &SinkConfig) -> Result<AnySink, ringside_transmit::Error> 
 struct Port {
     kernel: Kernel,
     wire: PcapSink,
+    /// It takes frames.
+    sends: bool,
 }
 
 impl Control for Port {
@@ -64,6 +85,9 @@ impl Control for Port {
     fn sync(&mut self, _way: Way) -> io::Result<()> {
         let (wire, mut gone) = (&mut self.wire, None);
         self.kernel.transmit(|frame| {
+            if !self.sends {
+                return false;
+            }
             let before = wire.counters().accepted;
             let put = wire.put(frame.len(), None, |room| room.copy_from_slice(frame));
             gone = put.err().or(gone.take());
