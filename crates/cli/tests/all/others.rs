@@ -272,7 +272,7 @@ fn vlan_tags_are_in_the_files() {
 /// Every real capture, malformed ones among them, in every form of printing.
 #[test]
 fn read_takes_every_real_capture() {
-    let files = capture_sample("read_takes_every_real_capture", 4);
+    let files = capture_sample("read_takes_every_real_capture", 8);
     let mut statuses = BTreeSet::new();
     for file in &files {
         let path = arg(file);

@@ -170,7 +170,7 @@ fn flows_are_tsharks_conversations() {
     let (mut compared, mut conversations, mut left_out) = (0, 0, BTreeMap::new());
     let mut wrong = Vec::new();
     // Each file costs two starts of tshark, the first time on a machine.
-    for path in capture_sample(test, 8) {
+    for path in capture_sample(test, 16) {
         let Some((records, count, _)) = flows_of(&path) else { continue };
         if let Some(why) = count.differs {
             *left_out.entry(why).or_insert(0) += 1;
