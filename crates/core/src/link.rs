@@ -18,22 +18,34 @@ impl LinkType {
     pub const ETHERNET: LinkType = LinkType(1);
     /// PPP, as read from files.
     pub const PPP: LinkType = LinkType(9);
+    /// FDDI.
+    pub const FDDI: LinkType = LinkType(10);
     /// Raw IP; the version nibble says which version.
     pub const RAW: LinkType = LinkType(101);
     /// Cisco HDLC.
     pub const C_HDLC: LinkType = LinkType(104);
     /// IEEE 802.11.
     pub const IEEE802_11: LinkType = LinkType(105);
+    /// Frame relay.
+    pub const FRELAY: LinkType = LinkType(107);
     /// OpenBSD loopback: as NULL, the family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
     /// Linux "cooked" capture.
     pub const LINUX_SLL: LinkType = LinkType(113);
+    /// IEEE 802.11 behind what the radio says of the frame.
+    pub const IEEE802_11_RADIOTAP: LinkType = LinkType(127);
     /// Raw IPv4.
     pub const IPV4: LinkType = LinkType(228);
     /// Raw IPv6.
     pub const IPV6: LinkType = LinkType(229);
+    /// What the kernel's packet filter logs.
+    pub const NFLOG: LinkType = LinkType(239);
     /// Linux "cooked" capture, version 2.
     pub const LINUX_SLL2: LinkType = LinkType(276);
+    /// Ethernet with the tag of a Marvell switch.
+    pub const DSA_TAG_DSA: LinkType = LinkType(284);
+    /// As DSA_TAG_DSA, the tag with an EtherType of its own.
+    pub const DSA_TAG_EDSA: LinkType = LinkType(285);
 
     /// The name by which tcpdump.org lists it, of the types that are met in captures.
     pub fn name(self) -> Option<&'static str> {
@@ -43,7 +55,7 @@ impl LinkType {
 }
 
 /// Numbers and names, in order (<https://www.tcpdump.org/linktypes.html>).
-const NAMES: [(u16, &str); 70] = [
+const NAMES: [(u16, &str); 72] = [
     (0, "NULL"),
     (1, "ETHERNET"),
     (3, "AX25"),
@@ -114,6 +126,8 @@ const NAMES: [(u16, &str); 70] = [
     (258, "PKTAP"),
     (272, "NORDIC_BLE"),
     (276, "LINUX_SLL2"),
+    (284, "DSA_TAG_DSA"),
+    (285, "DSA_TAG_EDSA"),
 ];
 
 /// `147 (USER0)`, or the number alone.

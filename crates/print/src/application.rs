@@ -8,11 +8,10 @@ mod lines;
 pub(super) mod names;
 mod ntp;
 mod routing;
+mod rpc;
 mod small;
 
 use crate::cursor::{Payload, Stop};
-use crate::put;
-use std::fmt::Write;
 
 pub(super) use dhcp::option as dhcp_option;
 pub(super) use dns::ENTRIES_MAX as DNS_ENTRIES_MAX;
@@ -51,12 +50,8 @@ impl Protocol {
 
     /// Appends the text of `payload`, and a mark if it ends too early.
     pub(super) fn print(self, text: &mut Text<'_>, payload: Payload<'_>) {
-        match (self.print)(text, payload) {
-            Ok(()) => {}
-            Err(Stop::Cut) => {
-                put!(text, " [|{}]", self.name);
-            }
-            Err(Stop::Invalid) => text.out.push_str(" (invalid)"),
+        if let Err(stop) = (self.print)(text, payload) {
+            stop.mark(text.out, self.name);
         }
     }
 }
@@ -80,6 +75,7 @@ fn udp_port(port: u16) -> Option<Protocol> {
         53 => Protocol::new("domain", dns::over_udp),
         67 | 68 => Protocol::new("bootp", dhcp::print),
         69 => Protocol::new("tftp", small::tftp),
+        111 => Protocol::new("sunrpc", rpc::portmap),
         123 => Protocol::new("ntp", ntp::print),
         500 => Protocol::new("isakmp", small::ike),
         514 => Protocol::new("syslog", small::syslog),
@@ -87,6 +83,7 @@ fn udp_port(port: u16) -> Option<Protocol> {
         521 => Protocol::new("ripng", routing::ripng),
         1645 | 1646 | 1700 | 1812 | 1813 | 3799 => Protocol::new("radius", small::radius),
         1985 => Protocol::new("hsrp", routing::hsrp),
+        2049 => Protocol::new("nfs", rpc::nfs),
         4500 => Protocol::new("esp", small::encapsulated),
         546 | 547 => Protocol::new("dhcp6", dhcpv6::print),
         5353 => Protocol::new("domain", dns::multicast),
@@ -100,10 +97,12 @@ fn tcp_port(port: u16) -> Option<Protocol> {
         port if HTTP_PORTS.contains(&port) => Protocol::new("http", lines::http),
         53 => Protocol::new("domain", dns::over_tcp),
         21 => Protocol::new("ftp", lines::ftp),
+        111 => Protocol::new("sunrpc", rpc::portmap_over_tcp),
         179 => Protocol::new("bgp", bgp::print),
         22 => Protocol::new("ssh", lines::ssh),
         25 => Protocol::new("smtp", lines::smtp),
         43 => Protocol::new("whois", lines::whois),
+        2049 => Protocol::new("nfs", rpc::nfs_over_tcp),
         554 | 8554 => Protocol::new("rtsp", lines::rtsp),
         _ => return None,
     })

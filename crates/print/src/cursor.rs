@@ -1,5 +1,7 @@
 //! Reading a payload piece by piece, where its bytes may end at any place.
 
+use std::fmt::Write;
+
 /// Why the text of a payload ends before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -7,6 +9,18 @@ pub(super) enum Stop {
     Cut,
     /// A field contradicts another one.
     Invalid,
+}
+
+impl Stop {
+    /// Appends what stands for it, for a protocol of this `name`.
+    pub(super) fn mark(self, out: &mut String, name: &str) {
+        match self {
+            Stop::Cut => {
+                let _ = write!(out, " [|{name}]");
+            }
+            Stop::Invalid => out.push_str(" (invalid)"),
+        }
+    }
 }
 
 /// What a transport carries.

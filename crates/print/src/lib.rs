@@ -139,6 +139,8 @@ fn packet_line(
         let _ = write!(out, "{:>5}  ", state.packets);
     }
     time::stamp(out, frame.meta.timestamp, options.time, state);
+    let whole = frame;
+    let frame = &link::without_check_sequence(whole, link);
     let layers = dissect(frame.bytes, link);
     let (conversations, names) = (&mut state.conversations, &state.interface_names);
     let mut line =
@@ -146,7 +148,7 @@ fn packet_line(
     line.layers();
     let Bytes { dump, with_link_header } = options.bytes;
     let from = if with_link_header { 0 } else { link::network_offset(&layers) };
-    let shown = frame.bytes.get(from..).unwrap_or(&[]);
+    let shown = whole.bytes.get(from..).unwrap_or(&[]);
     match dump {
         HexDump::None => {}
         HexDump::Ascii => hex::ascii(out, shown),
@@ -233,6 +235,7 @@ impl<'a> Line<'a> {
             (LayerKind::Ipv6, false) => {
                 put!(self, "IP6 version error: {} != 6", here.first().map_or(0, |byte| byte >> 4));
             }
+            (LayerKind::FrameRelay, false) => self.out.push_str("Q.922, invalid address"),
             (_, true) => {
                 put!(self, " [|{}]", short_name(kind));
             }
@@ -281,6 +284,9 @@ fn short_name(kind: LayerKind) -> &'static str {
         LayerKind::Ipv6 => "ip6",
         LayerKind::Ethernet => "ether",
         LayerKind::Icmpv6 => "icmp6",
+        LayerKind::Radiotap => "802.11_radio",
+        LayerKind::Ieee80211 => "802.11",
+        LayerKind::FrameRelay => "fr",
         other => other.name(),
     }
 }

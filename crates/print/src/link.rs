@@ -5,24 +5,66 @@ mod llc;
 mod lldp;
 mod ppp;
 mod pppoe;
+mod radiotap;
+mod seldom;
 mod small;
 mod stp;
+mod wlan;
 
 use super::application::Protocol;
 use super::{HexDump, Line, put};
+use ringside_core::{Frame, LinkType};
 use ringside_wire::{
-    Arp, Chdlc, EtherType, Ethernet, Isl, Layer, LayerKind, Layers, MacAddr, Mpls, Null, Ppp, Sll,
-    Vlan, VnTag,
+    Arp, Chdlc, EtherType, Ethernet, Isl, Layer, LayerKind, Layers, MacAddr, Mpls, Null, Ppp,
+    Radiotap, Sll, Vlan, VnTag,
 };
 use std::fmt::Write;
 
 /// Where the network header begins, behind the link layer and its tags.
 pub(super) fn network_offset(layers: &Layers) -> usize {
     let is_link = |layer: &Layer| {
-        use LayerKind::{Chdlc, Ethernet, Null, Ppp, QinQ, Sll, Sll2, Vlan};
-        matches!(layer.kind, Ethernet | Vlan | QinQ | Null | Sll | Sll2 | Ppp | Chdlc)
+        use LayerKind::{
+            Chdlc, Dsa, Ethernet, Fddi, FrameRelay, Ieee80211, Llc, Nflog, Null, Ppp, QinQ,
+            Radiotap, Sll, Sll2, Snap, Vlan,
+        };
+        matches!(
+            layer.kind,
+            Ethernet
+                | Vlan
+                | QinQ
+                | Llc
+                | Snap
+                | Null
+                | Sll
+                | Sll2
+                | Ppp
+                | Chdlc
+                | Radiotap
+                | Ieee80211
+                | FrameRelay
+                | Nflog
+                | Fddi
+                | Dsa
+        )
     };
     layers.iter().take_while(is_link).last().map_or(0, Layer::end)
+}
+
+/// The frame without the check sequence that the radio's header says it ends with.
+pub(super) fn without_check_sequence<'a>(frame: &Frame<'a>, link: LinkType) -> Frame<'a> {
+    const BYTES: u32 = 4;
+    let mut frame = Frame { bytes: frame.bytes, meta: frame.meta };
+    if link != LinkType::IEEE802_11_RADIOTAP {
+        return frame;
+    }
+    if let Ok(radio) = Radiotap::new(frame.bytes)
+        && radio.has_check_sequence()
+    {
+        let end = frame.meta.wire_bytes.saturating_sub(BYTES).max(radio.header_bytes() as u32);
+        frame.meta.wire_bytes = end;
+        frame.bytes = frame.bytes.get(..end as usize).unwrap_or(frame.bytes);
+    }
+    frame
 }
 
 impl Line<'_> {
@@ -42,6 +84,20 @@ impl Line<'_> {
             }
             LayerKind::Sll if self.options.link_header => self.sll(here),
             LayerKind::Sll2 => self.sll2(here),
+            LayerKind::Radiotap => self.radiotap(here),
+            LayerKind::Ieee80211 => self.wlan(index, here),
+            LayerKind::Dsa => self.dsa(index, layer, here),
+            LayerKind::Llc if self.options.link_header => self.llc_header(here),
+            LayerKind::Snap if self.options.link_header => self.snap(layer),
+            LayerKind::FrameRelay if self.options.link_header => {
+                self.frame_relay(here, self.bytes_from_layer(layer));
+            }
+            LayerKind::Nflog if self.options.link_header => {
+                self.nflog(here, self.frame.meta.wire_bytes as usize);
+            }
+            LayerKind::Fddi if self.options.link_header => {
+                self.fddi(here, self.bytes_from_layer(layer));
+            }
             LayerKind::Mpls => self.mpls(here),
             LayerKind::Pppoe => self.pppoe(here),
             LayerKind::Isl => {
@@ -130,6 +186,9 @@ impl Line<'_> {
         let name = ether_type_name(ether_type);
         if self.options.quick {
             self.out.push_str(name);
+            if name == UNKNOWN {
+                put!(self, " Ethertype ({ether_type})");
+            }
         } else {
             put!(self, "ethertype {name} ({ether_type})");
         }
@@ -204,12 +263,14 @@ impl Line<'_> {
                 Some(known) => self.link_payload(known, last),
                 None => self.llc(),
             },
-            LayerKind::Ethernet | LayerKind::Vlan | LayerKind::QinQ | LayerKind::VnTag => {
-                match ether_protocol(EtherType(protocol)) {
-                    Some(known) => self.link_payload(known, last),
-                    None => self.rest_in_hex(last.end(), HexDump::WithAscii),
-                }
-            }
+            LayerKind::Ethernet
+            | LayerKind::Vlan
+            | LayerKind::QinQ
+            | LayerKind::VnTag
+            | LayerKind::Dsa => match ether_protocol(EtherType(protocol)) {
+                Some(known) => self.link_payload(known, last),
+                None => self.rest_in_hex(last.end(), HexDump::WithAscii),
+            },
             LayerKind::Ppp => {
                 let number = Ppp::new(here).map_or(protocol, |ppp| ppp.protocol());
                 match (ppp::protocol(number), ppp::name(number)) {
@@ -235,6 +296,10 @@ impl Line<'_> {
                 let family = Null::new(here).map_or(u32::from(protocol), |null| null.family());
                 put!(self, "AF Unknown ({family}), length {}: ", self.frame.meta.wire_bytes);
                 self.rest_in_hex(last.end(), HexDump::WithAscii);
+            }
+            LayerKind::Ieee80211 => self.unknown_wlan(here, protocol),
+            LayerKind::FrameRelay | LayerKind::Nflog | LayerKind::Fddi => {
+                self.unknown_seldom(last, here);
             }
             LayerKind::Mpls => {
                 self.out.pop();
@@ -271,7 +336,7 @@ impl Line<'_> {
     /// What no protocol explains, in hexadecimal below the line, unless bytes are asked for anyway.
     fn rest_in_hex(&mut self, from: usize, dump: HexDump) {
         let bytes = self.frame.bytes.get(from..).unwrap_or_default();
-        if self.options.bytes.dump == HexDump::None {
+        if self.options.bytes.dump == HexDump::None && !self.options.quick {
             super::hex::dump(self.out, bytes, dump);
         }
     }
@@ -359,6 +424,9 @@ fn ether_type_name(ether_type: EtherType) -> &'static str {
         EtherType(0x6003) => "DN",
         EtherType(0x6004) => "LAT",
         EtherType(0x0600) => "NS",
-        _ => "Unknown",
+        _ => UNKNOWN,
     }
 }
+
+/// The name of a type that has none.
+const UNKNOWN: &str = "Unknown";

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod judged;
+mod links;
 
 use super::*;
 use ringside_core::{FrameMeta, OwnedFrame, Source, SourceInterface};
@@ -264,19 +265,23 @@ fn ip(version: u8, protocol: u8, payload: &[u8], beyond: u16) -> Vec<u8> {
     packet
 }
 
+/// Frames of one link type, and a file that holds them.
+fn built(link: LinkType, packets: &[Vec<u8>]) -> (Vec<(LinkType, OwnedFrame)>, tempfile::TempPath) {
+    let frames: Vec<_> = packets.iter().map(|bytes| (link, frame(bytes))).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let interface = SourceInterface { link_type: link, ..SourceInterface::ethernet("") };
+    let mut writer = Format::Pcap.writer(file.reopen().unwrap(), &[interface]).unwrap();
+    frames.iter().for_each(|(_, frame)| writer.write(&frame.as_frame()).unwrap());
+    writer.finish(&[]).unwrap();
+    (frames, file.into_temp_path())
+}
+
 /// Our lines of packets without a link layer, and tcpdump's; nothing without tcpdump.
 fn both(test: &str, packets: &[Vec<u8>]) -> Vec<(String, String)> {
     if !need_tool(test, "tcpdump") {
         return Vec::new();
     }
-    let frames: Vec<_> = packets.iter().map(|bytes| (LinkType::RAW, frame(bytes))).collect();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("built.pcap");
-    let interface = SourceInterface { link_type: LinkType::RAW, ..SourceInterface::ethernet("") };
-    let file = std::fs::File::create(&path).unwrap();
-    let mut writer = Format::Pcap.writer(file, &[interface]).unwrap();
-    frames.iter().for_each(|(_, frame)| writer.write(&frame.as_frame()).unwrap());
-    writer.finish(&[]).unwrap();
+    let (frames, path) = built(LinkType::RAW, packets);
     let ours = lines(&frames, &PrintOptions { time: TimeStyle::Epoch, ..PrintOptions::default() });
     let theirs = tcpdump(&path, &[]);
     assert_eq!(ours.len(), theirs.len());
@@ -356,7 +361,8 @@ fn a_link_type_that_is_not_decoded_is_named_with_its_number() {
 fn no_control_byte_reaches_the_terminal() {
     let test = "no_control_byte_reaches_the_terminal";
     let frames: Vec<_> = capture_files(test).iter().flat_map(|path| frames(path)).collect();
-    let seeds: Vec<Vec<u8>> = frames.into_iter().map(|(_, frame)| frame.bytes).collect();
+    let mut seeds: Vec<Vec<u8>> = frames.into_iter().map(|(_, frame)| frame.bytes).collect();
+    seeds.extend(links::management());
     fuzz("print", 50_000, &seeds, |bytes| {
         let links = [
             LinkType::ETHERNET,
@@ -366,6 +372,13 @@ fn no_control_byte_reaches_the_terminal() {
             LinkType::PPP,
             LinkType::C_HDLC,
             LinkType::NULL,
+            LinkType::IEEE802_11,
+            LinkType::IEEE802_11_RADIOTAP,
+            LinkType::FRELAY,
+            LinkType::NFLOG,
+            LinkType::FDDI,
+            LinkType::DSA_TAG_DSA,
+            LinkType::DSA_TAG_EDSA,
         ];
         let link = links[bytes.len() % links.len()];
         let dumps = [HexDump::WithAscii, HexDump::Plain, HexDump::Ascii];
@@ -415,4 +428,47 @@ fn json_makes_up_no_dns_and_no_control_characters() {
     assert_eq!(json(&tcp(53, &[&message[..], &[0; 9]].concat())).get("dns"), None);
     let http = json(&tcp(80, b"GET /\xc2\x9b31m HTTP/1.1\r\nHost: a\r\n\r\n"));
     assert_eq!(http["http"]["target"], "/\u{fffd}31m");
+}
+
+/// What RPC's captures do not hold: calls of three programs, answers of all kinds, and a payload
+/// that is the middle of something.
+#[test]
+fn calls_of_procedures_are_named() {
+    let udp = |from: u16, to: u16, words: &[u32]| {
+        let length = (8 + 4 * words.len()) as u16;
+        let head = [from, to, length, 0].map(u16::to_be_bytes).concat();
+        ip(4, 17, &[head, words.iter().flat_map(|word| word.to_be_bytes()).collect()].concat(), 0)
+    };
+    let line = |packet: Vec<u8>| {
+        let options = PrintOptions { time: TimeStyle::None, ..PrintOptions::default() };
+        let line = lines(&[(LinkType::RAW, frame(&packet))], &options).remove(0);
+        line.split_once(": ").unwrap().1.to_owned()
+    };
+    let call = |program, version, procedure| [7, 0, 2, program, version, procedure, 0, 0, 0, 0];
+    let ask = [&call(100_000, 2, 3)[..], &[100_003, 3, 17, 0]].concat();
+    for (from, words, expected) in [
+        (800, &ask[..], "RPC request xid 7 56 program 100000.2 getport 100003.3"),
+        (800, &ask[..11], "RPC request xid 7 44 program 100000.2 getport [|sunrpc]"),
+        (800, &call(100_005, 3, 1), "RPC request xid 7 40 program 100005.3 proc-1"),
+        (800, &[7, 1, 0, 0], "RPC reply xid 7 reply ok 16"),
+        (800, &[7, 1, 1, 0, 2, 3], "RPC reply xid 7 reply ERR 24: RPC Version mismatch (2-3)"),
+        (800, &[7, 1, 1, 1, 5], "RPC reply xid 7 reply ERR 20: Auth Credentials are too weak"),
+        (800, &[7, 1, 1], "RPC reply xid 7 reply ERR 12:  [|sunrpc]"),
+        (800, &[7, 2, 1], "UDP, length 12"),
+    ] {
+        assert_eq!(line(udp(from, 111, words)), expected);
+    }
+    for (version, procedure, name) in [(2, 6, "read"), (3, 7, "write"), (4, 1, "compound")] {
+        let expected = format!("NFS request xid 7 40 {name}");
+        assert_eq!(line(udp(800, 2049, &call(100_003, version, procedure))), expected);
+    }
+    let tcp = [800, 2049, 0, 1, 0, 1, 0x5018, 512, 0, 0].map(u16::to_be_bytes).concat();
+    let record = |words: &[u32]| {
+        let words: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        line(ip(4, 6, &[&tcp[..], &words].concat(), 0))
+    };
+    let whole = record(&[&[0x8000_0028][..], &call(100_003, 3, 1)].concat());
+    assert!(whole.ends_with("length 44: NFS request xid 7 40 getattr"), "{whole}");
+    let middle = record(&[1, 2, 3, 4, 5]);
+    assert!(middle.ends_with("length 20"), "{middle}");
 }

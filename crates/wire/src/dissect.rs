@@ -5,6 +5,7 @@
 
 mod link;
 mod network;
+mod other_links;
 mod transport;
 
 use crate::{EtherType, IpProtocol, Layer, LayerKind, Layers, Stop, WireError};

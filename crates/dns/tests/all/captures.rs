@@ -16,7 +16,6 @@ const DIFFERENCES: &[Difference] = &[
     ("ndpi-merged-16.pcap", 1, 1, AGAIN),
     ("pcpp-NullLoopback.pcap", 1, 0, MID),
     ("pcpp-dns_stack_overflow.pcap", 1, 0, "malformed, with questions that point at themselves"),
-    ("pcpp-nflogPacket.pcap", 1, 0, "a link layer that is not read"),
     ("pcpp-null_loopback.pcap", 1, 0, MID),
 ];
 

@@ -4,7 +4,7 @@ use super::stp;
 use crate::application::Protocol;
 use crate::application::names::flags;
 use crate::{HexDump, Line, put};
-use ringside_wire::{Layer, LayerKind, Llc, Snap};
+use ringside_wire::{Dsa, Ethernet, Fddi, Layer, LayerKind, Llc, MacAddr, Snap};
 use std::fmt::Write;
 
 /// Organisations whose protocols are known.
@@ -41,51 +41,81 @@ impl Line<'_> {
         }
     }
 
+    /// The whole header, with `-e`.
+    pub(crate) fn llc_header(&mut self, here: &[u8]) {
+        let Ok(llc) = Llc::new(here) else { return };
+        let (to, from) = (llc.destination(), llc.source());
+        let (to_point, from_point) = (to & !1, from & !1);
+        let name = |number| point(number).unwrap_or("Unknown");
+        let kind = if to & 1 == 0 { "Individual" } else { "Group" };
+        let way = if from & 1 == 0 { "Command" } else { "Response" };
+        put!(self, "LLC, dsap {} (0x{to_point:02x}) {kind}", name(to_point));
+        put!(self, ", ssap {} (0x{from_point:02x}) {way}", name(from_point));
+        let digits = if llc.header_bytes() > 3 { 4 } else { 2 };
+        put!(self, ", ctrl 0x{:0digits$x}: ", llc.control());
+    }
+
     /// Service access points and control field, then the bytes.
     pub(crate) fn llc(&mut self) {
         let Some(layer) = self.layers.find(LayerKind::Llc) else { return };
         let here = self.frame.bytes.get(layer.start()..).unwrap_or(&[]);
         let Ok(llc) = Llc::new(here) else { return };
         let (to, from) = (llc.destination(), llc.source());
-        let (to_point, from_point) = (to & !1, from & !1);
-        if self.options.link_header {
-            let kind = if to & 1 == 0 { "Individual" } else { "Group" };
-            let way = if from & 1 == 0 { "Command" } else { "Response" };
-            put!(
-                self,
-                "LLC, dsap {} (0x{to_point:02x}) {kind}",
-                point(to_point).unwrap_or("Unknown")
-            );
-            put!(
-                self,
-                ", ssap {} (0x{from_point:02x}) {way}",
-                point(from_point).unwrap_or("Unknown")
-            );
-            let digits = if llc.header_bytes() > 3 { 4 } else { 2 };
-            put!(self, ", ctrl 0x{:0digits$x}: ", llc.control());
-        } else {
-            self.points(to_point, from_point);
+        if !self.options.link_header {
+            self.points(to & !1, from & !1);
         }
         let left = self.bytes_from_layer(layer);
         match self.layers.last() {
-            Some(last) if last.kind == LayerKind::Snap => self.snap(last),
+            // With -e it stands there already.
+            Some(last) if last.kind == LayerKind::Snap => {
+                if !self.options.link_header {
+                    self.snap(last);
+                }
+            }
             _ => self.control(&llc, from, left),
         }
         let bytes = here.get(..left).unwrap_or(here);
         let is_supervisory = llc.header_bytes() > 3 && llc.control() & 3 == 1;
-        if !is_supervisory && self.options.bytes.dump == HexDump::None {
+        let wanted = self.options.bytes.dump == HexDump::None && !self.options.quick;
+        if !is_supervisory && wanted {
             crate::hex::dump(self.out, bytes, HexDump::WithAscii);
         }
     }
 
+    /// Source and destination on the link around the header of LLC.
+    fn stations(&self) -> Option<(MacAddr, MacAddr)> {
+        let is_llc = |layer: &Layer| layer.kind == LayerKind::Llc;
+        let index = self.layers.iter().position(|layer| is_llc(&layer))?;
+        let layers = self.layers.as_slice().get(..index)?;
+        let here = |layer: &Layer| self.frame.bytes.get(layer.start()..).unwrap_or(&[]);
+        layers.iter().enumerate().rev().find_map(|(index, layer)| {
+            Some(match layer.kind {
+                LayerKind::Ethernet => {
+                    let ethernet = Ethernet::new(here(layer)).ok()?;
+                    (ethernet.source(), ethernet.destination())
+                }
+                LayerKind::Ieee80211 => {
+                    let wlan = self.wlan_at(index, here(layer))?;
+                    (wlan.source(), wlan.destination())
+                }
+                LayerKind::Fddi => {
+                    let fddi = Fddi::new(here(layer)).ok()?;
+                    (fddi.source(), fddi.destination())
+                }
+                LayerKind::Dsa => {
+                    let is_extended = usize::from(layer.header_bytes) == Dsa::BYTES_EXTENDED;
+                    let dsa = Dsa::new(here(layer), is_extended).ok()?;
+                    (dsa.source(), dsa.destination())
+                }
+                _ => return None,
+            })
+        })
+    }
+
     /// Addresses with their service access points; the same one only once.
     fn points(&mut self, to: u8, from: u8) {
-        let ethernet = self.layers.find(LayerKind::Ethernet).and_then(|layer| {
-            let here = self.frame.bytes.get(layer.start()..)?;
-            ringside_wire::Ethernet::new(here).ok()
-        });
-        let Some(ethernet) = ethernet else { return };
-        put!(self, "{}", ethernet.source());
+        let Some((source, destination)) = self.stations() else { return };
+        put!(self, "{source}");
         if from != to {
             match point(from) {
                 Some(name) => {
@@ -96,7 +126,7 @@ impl Line<'_> {
                 }
             }
         }
-        put!(self, " > {} ", ethernet.destination());
+        put!(self, " > {destination} ");
         match point(to) {
             Some(name) => self.out.push_str(name),
             None => {
@@ -105,8 +135,8 @@ impl Line<'_> {
         }
     }
 
-    /// An organisation's protocol that is not known.
-    fn snap(&mut self, layer: Layer) {
+    /// An organisation's protocol: with `-e` always, else where it is not known.
+    pub(crate) fn snap(&mut self, layer: Layer) {
         let here = self.frame.bytes.get(layer.start()..).unwrap_or(&[]);
         let Ok(snap) = Snap::new(here) else { return };
         let left = self.bytes_from_layer(layer).saturating_sub(Snap::BYTES);
@@ -131,7 +161,8 @@ impl Line<'_> {
             None => {
                 let protocol = snap.protocol();
                 put!(self, "{comma}oui {name} (0x{organisation:06x}), ");
-                put!(self, "pid Unknown (0x{protocol:04x}), length {left}: ");
+                let name = protocol_name(organisation, protocol);
+                put!(self, "pid {name} (0x{protocol:04x}), length {left}: ");
             }
         }
     }
@@ -184,6 +215,22 @@ impl Line<'_> {
             ),
         }
         put!(self, "], length {left}");
+    }
+}
+
+/// Names of an organisation's protocols.
+fn protocol_name(organisation: u32, protocol: u16) -> &'static str {
+    match (organisation, protocol) {
+        (CISCO, 0x010b) => "PVST",
+        (CISCO, 0x010c) => "VLAN Bridge",
+        (CISCO, 0x0111) => "UDLD",
+        (CISCO, 0x2000) => "CDP",
+        (CISCO, 0x2003) => "VTP",
+        (CISCO, 0x2004) => "DTP",
+        (BRIDGED, 1) => "Ethernet + FCS",
+        (BRIDGED, 7) => "Ethernet w/o FCS",
+        (BRIDGED, 0x0e) => "BPDU",
+        _ => "Unknown",
     }
 }
 

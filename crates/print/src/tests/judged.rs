@@ -167,11 +167,11 @@ fn check(test: &str, ours: PrintOptions, theirs: &[&str], least: [usize; 2]) {
 
 #[test]
 fn all_lines() {
-    check("all_lines", PrintOptions::default(), &[], [9968, 9972]);
+    check("all_lines", PrintOptions::default(), &[], [9968, 9981]);
 }
 
 #[test]
 fn all_verbose_texts() {
     let options = PrintOptions { verbosity: 1, ..PrintOptions::default() };
-    check("all_verbose_texts", options, &["-v"], [9967, 9965]);
+    check("all_verbose_texts", options, &["-v"], [9967, 9975]);
 }

@@ -7,8 +7,8 @@ use crate::language::{
 };
 use ringside_inspect::DissectedFrame;
 use ringside_wire::{
-    Chdlc, Cmd, EtherType, Ethernet, Layer, LayerKind, Level, MacAddr, Mpls, Sll, Snap, Tcp, Vlan,
-    VnTag,
+    Chdlc, Cmd, Dsa, EtherType, Ethernet, FrameRelay, Layer, LayerKind, Level, MacAddr, Mpls,
+    RelayProtocol, Sll, Snap, Tcp, Vlan, VnTag,
 };
 
 /// True if the frame has what `term` asks about, and it is as asked.
@@ -107,6 +107,14 @@ fn ether_type(layer: Layer, is_first: bool, dissected: &DissectedFrame<'_>) -> O
         LayerKind::Sll => EtherType(Sll::new(here).ok()?.protocol()),
         LayerKind::Sll2 => EtherType(Sll::new_v2(here).ok()?.protocol()),
         LayerKind::Chdlc => Chdlc::new(here).ok()?.ether_type(),
+        LayerKind::Dsa => {
+            let is_extended = usize::from(layer.header_bytes) == Dsa::BYTES_EXTENDED;
+            EtherType(Dsa::new(here, is_extended).ok()?.type_or_length())
+        }
+        LayerKind::FrameRelay => match FrameRelay::new(here).ok()?.protocol() {
+            RelayProtocol::Type(ether_type) => ether_type,
+            RelayProtocol::Nlpid(_) => return None,
+        },
         _ => return None,
     };
     (found.0 > Ethernet::LENGTH_MAX).then_some(found)

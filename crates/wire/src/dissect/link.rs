@@ -2,8 +2,8 @@
 
 use super::{Next, RAW_BSD, Step, Walk, unknown};
 use crate::{
-    Arp, Chdlc, Cmd, EtherType, Ethernet, Isl, LayerKind, Llc, Mpls, Null, Ppp, Pppoe, Sll, Snap,
-    Stop, Vlan, VnTag, WireError,
+    Arp, Chdlc, Cmd, EtherType, Ethernet, Isl, LayerKind, Llc, Mpls, Null, Ppp, Pppoe, Radiotap,
+    Sll, Snap, Stop, Vlan, VnTag, WireError,
 };
 use ringside_core::LinkType;
 
@@ -31,6 +31,17 @@ impl Walk<'_> {
                     ether_type => Ok(Next::Type(ether_type)),
                 }
             }
+            LinkType::IEEE802_11 => self.wlan(false),
+            LinkType::IEEE802_11_RADIOTAP => {
+                let radiotap = Radiotap::new(self.rest()).map_err(|e| self.stop(e))?;
+                self.push(LayerKind::Radiotap, radiotap.header_bytes())?;
+                self.wlan(radiotap.has_padding())
+            }
+            LinkType::FRELAY => self.frame_relay(),
+            LinkType::NFLOG => self.nflog(),
+            LinkType::FDDI => self.fddi(),
+            LinkType::DSA_TAG_DSA => self.dsa(false),
+            LinkType::DSA_TAG_EDSA => self.dsa(true),
             other if RAW_BSD.contains(&other) => Ok(Next::Version),
             _ => Err(Stop::UnknownLink),
         }
@@ -125,6 +136,10 @@ impl Walk<'_> {
         if !llc.is_snap() {
             return unknown(u16::from(llc.destination()));
         }
+        self.snap()
+    }
+
+    pub(super) fn snap(&mut self) -> Step {
         let snap = Snap::new(self.rest()).map_err(|e| self.stop(e))?;
         self.push(LayerKind::Snap, Snap::BYTES)?;
         match (snap.ether_type(), snap.organisation(), snap.protocol()) {

@@ -6,7 +6,7 @@ use ringside_wire::{
     Stop, TunnelId, VnTag, Vxlan, WireError, dissect,
 };
 
-fn kinds(bytes: &[u8], link: LinkType) -> (Vec<LayerKind>, Stop) {
+pub(crate) fn kinds(bytes: &[u8], link: LinkType) -> (Vec<LayerKind>, Stop) {
     let layers = dissect(bytes, link);
     (layers.iter().map(|layer| layer.kind).collect(), layers.stop())
 }
@@ -19,7 +19,7 @@ fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// IPv4 from 10.0.0.1 to 10.0.0.2 around `payload`.
-fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let total = 20 + payload.len() as u16;
     let mut packet = vec![0x45, 0];
     packet.extend(total.to_be_bytes());
@@ -28,7 +28,7 @@ fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn udp(destination: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn udp(destination: u16, payload: &[u8]) -> Vec<u8> {
     let mut packet = 4000u16.to_be_bytes().to_vec();
     packet.extend(destination.to_be_bytes());
     packet.extend((8 + payload.len() as u16).to_be_bytes());

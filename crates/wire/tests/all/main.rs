@@ -6,6 +6,7 @@
 mod etherparse;
 mod flow_and_build;
 mod headers;
+mod links;
 mod properties;
 mod support;
 mod tshark;

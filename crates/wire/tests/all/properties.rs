@@ -7,7 +7,7 @@ use ringside_wire::{
     verify_transport,
 };
 
-const LINKS: [LinkType; 11] = [
+const LINKS: [LinkType; 17] = [
     LinkType::ETHERNET,
     LinkType::NULL,
     LinkType::LOOP,
@@ -19,6 +19,12 @@ const LINKS: [LinkType; 11] = [
     LinkType::PPP,
     LinkType::C_HDLC,
     LinkType::IEEE802_11,
+    LinkType::IEEE802_11_RADIOTAP,
+    LinkType::FRELAY,
+    LinkType::NFLOG,
+    LinkType::FDDI,
+    LinkType::DSA_TAG_DSA,
+    LinkType::DSA_TAG_EDSA,
 ];
 
 /// Layers follow each other, lie within the bytes, and their views can be had.

@@ -4,7 +4,8 @@ use ringside_testkit::{by_run, capture_sample, judge, need_tool};
 use ringside_wire::{LayerKind, Stop, dissect};
 
 /// What tshark calls a layer. `None` where it has no name of its own: SNAP is part of its LLC, an
-/// EtherType that follows a tag is a layer only there, and IPv6 fragments are reassembled.
+/// EtherType that follows a tag is a layer only there, IPv6 fragments are reassembled, and tags of
+/// switches are part of Ethernet.
 fn tshark_name(kind: LayerKind) -> Option<&'static str> {
     Some(match kind {
         LayerKind::Ethernet => "eth",
@@ -22,6 +23,12 @@ fn tshark_name(kind: LayerKind) -> Option<&'static str> {
         LayerKind::Null => "null",
         LayerKind::Sll | LayerKind::Sll2 => "sll",
         LayerKind::Chdlc => "chdlc",
+        LayerKind::Radiotap => "radiotap",
+        LayerKind::Ieee80211 => "wlan",
+        LayerKind::FrameRelay => "fr",
+        LayerKind::Nflog => "nflog",
+        LayerKind::Fddi => "fddi",
+        LayerKind::Dsa => return None,
         LayerKind::Arp => "arp",
         LayerKind::Ipv4 => "ip",
         LayerKind::Ipv6 => "ipv6",
@@ -91,6 +98,6 @@ fn tunnels_have_the_layers_that_tshark_sees() {
 
 /// tshark's layers without those that are no header on the wire.
 fn simplify(protocols: &str) -> Vec<&str> {
-    let no_header = ["ethertype", "pwethheuristic", "raw"];
+    let no_header = ["ethertype", "pwethheuristic", "raw", "wlan_radio"];
     protocols.split(':').filter(|name| !no_header.contains(name)).collect()
 }
