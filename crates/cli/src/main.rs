@@ -120,8 +120,12 @@ enum Command {
 fn main() -> ExitCode {
     log_to_stderr();
     // Before all commands are listed: a filter's user waits for this process.
-    if std::env::args_os().nth(1).is_some_and(|first| first == FILTER_CHILD) {
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    if first == FILTER_CHILD {
         return filter_child::run();
+    }
+    if first == cmd::analyze::OBJECT_CHILD {
+        return cmd::analyze::try_object();
     }
     let cli = Cli::parse_from(cmd::extcap::arguments(std::env::args_os()));
     let result = match cli.command {

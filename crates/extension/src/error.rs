@@ -1,7 +1,9 @@
 //! Why a file is no extension.
 
 use crate::abi::VERSION;
-use crate::limits::{FILE_BYTES_MAX, MEMORY_BYTES_MAX, PACKET_BYTES_MAX};
+use crate::limits::{
+    FILE_BYTES_MAX, MEMORY_BYTES_MAX, PACKET_BYTES_MAX, TRIAL_CPU_SECONDS, TRIAL_MEMORY_BYTES,
+};
 use ringside_ebpf::object::ObjectError;
 use thiserror::Error;
 
@@ -20,6 +22,16 @@ pub enum ExtensionError {
     /// It is no eBPF object that is taken.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// It is no eBPF object that is taken, as the child said that tried it.
+    #[error("{0}")]
+    Refused(String),
+    /// The child that tried it came to no end.
+    #[error(
+        "loading it ended without an answer ({0}): libbpf and the kernel have \
+         {TRIAL_CPU_SECONDS} seconds of one CPU and {mib} MiB for that",
+        mib = TRIAL_MEMORY_BYTES >> 20
+    )]
+    Trial(String),
     /// It wants something else than what there is.
     #[error(
         "it imports {module}.{name}: an extension may import ringside.emit, count, header, \

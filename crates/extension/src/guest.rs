@@ -20,6 +20,11 @@ pub(crate) enum Guest {
 /// What files of eBPF objects begin with: they are ELF.
 const ELF: &[u8] = b"\x7fELF";
 
+/// True for a file that is an eBPF object, if it is an extension at all.
+pub(crate) fn is_object(file: &[u8]) -> bool {
+    file.starts_with(ELF)
+}
+
 impl Guest {
     /// Loads the file of an extension and starts it.
     pub(crate) fn new(
@@ -27,7 +32,7 @@ impl Guest {
         file: &[u8],
         sinks: Sinks<'static, Found>,
     ) -> Result<Guest, ExtensionError> {
-        Ok(if file.starts_with(ELF) {
+        Ok(if is_object(file) {
             Guest::Object(Box::new(ObjectGuest::new(name, file, sinks)?))
         } else {
             Guest::Module(Box::new(ModuleGuest::new(name, file, sinks)?))

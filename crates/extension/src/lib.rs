@@ -11,6 +11,8 @@
 //! - [`ExtensionLedger`] says that no packet and no record is missing; [`ExtensionStatus`] is what
 //!   others may ask meanwhile.
 //!
+//! - [`trial`] has a child process load an eBPF object first, with limits that libbpf itself lacks.
+//!
 //! An extension has no clock, no files and no sockets, so that the same packets give the same
 //! records. A module is interpreted here (`module`), an object's program is run by the kernel on
 //! each packet, and its tables are read at the end (`object`).
@@ -29,6 +31,7 @@ mod module;
 mod object;
 mod observer;
 mod status;
+pub mod trial;
 
 pub use error::ExtensionError;
 pub use found::{Fields, Found, text};

@@ -1,5 +1,7 @@
 //! What an extension may use, and why that much.
 
+use std::time::Duration;
+
 /// Bytes of a module, of its text, or of an eBPF object. A module in C or in Rust without `std` has
 /// some ten thousand, one with a JSON library a few hundred thousand; it is compiled before the
 /// first packet, in a time that follows its length.
@@ -12,6 +14,16 @@ pub const PACKET_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a packet that an eBPF object gets: with what the kernel puts around it, it lies in one
 /// page, and a program reads it in place.
 pub const OBJECT_PACKET_BYTES_MAX: usize = 3 << 10;
+
+/// Processor time of the child that tries an eBPF object, in seconds: libbpf needs milliseconds
+/// for one, the kernel's verifier for its longest program a second.
+pub const TRIAL_CPU_SECONDS: u64 = 5;
+
+/// Address space of that child, in bytes: some ten times what libbpf takes for the longest object.
+pub const TRIAL_MEMORY_BYTES: u64 = 512 << 20;
+
+/// Time until that child is stopped, also if it waits.
+pub(crate) const TRIAL_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Maps of an eBPF object: some tables, and three of its variables.
 pub const OBJECT_MAPS_MAX: usize = 16;

@@ -47,8 +47,7 @@ impl ObjectGuest {
         elf: &[u8],
         sinks: Sinks<'static, Found>,
     ) -> Result<ObjectGuest, ExtensionError> {
-        let object = UserObject::load(elf, &LIMITS)?;
-        Ok(ObjectGuest { object, host: Host::new(name, sinks), data: Vec::new() })
+        Ok(ObjectGuest { object: load(elf)?, host: Host::new(name, sinks), data: Vec::new() })
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -99,6 +98,11 @@ impl ObjectGuest {
         }
         Ok(())
     }
+}
+
+/// Loads an object into the kernel, with the limits of extensions.
+pub(crate) fn load(elf: &[u8]) -> Result<UserObject, ObjectError> {
+    UserObject::load(elf, &LIMITS)
 }
 
 /// What stands in front of a packet, in the machine's order of bytes.

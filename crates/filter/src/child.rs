@@ -6,17 +6,16 @@
 //! Both ends check every length; the parent trusts no answer before [`validate`](crate::validate).
 
 use crate::FilterError;
+use crate::bounded::{BoundedChild, limit_this_process};
 use crate::classic::PROGRAM_INSTRUCTIONS_MAX;
 use crate::libpcap::{self, EXPRESSION_BYTES_MAX};
 use ringside_core::LinkType;
 use ringside_core::bpf::{ClassicProgram, Instruction};
-use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
+use std::time::Instant;
 
 const REQUEST_MAGIC: [u8; 4] = *b"RSF1";
 const ANSWER_MAGIC: [u8; 4] = *b"RSF2";
@@ -52,9 +51,7 @@ pub(crate) struct Request<'a> {
 ///
 /// It limits the processor time and memory of the whole process, so nothing else must run in it.
 pub fn child_main(stdin: impl Read, mut stdout: impl Write) -> i32 {
-    limit(Resource::Cpu, CHILD_CPU_SECONDS);
-    limit(Resource::As, CHILD_MEMORY_BYTES);
-    limit(Resource::Core, 0);
+    limit_this_process(CHILD_CPU_SECONDS, CHILD_MEMORY_BYTES);
     let mut request = Vec::new();
     let bytes_max = (REQUEST_HEADER_BYTES + EXPRESSION_BYTES_MAX + 1) as u64;
     if stdin.take(bytes_max).read_to_end(&mut request).is_err() {
@@ -68,16 +65,8 @@ pub fn child_main(stdin: impl Read, mut stdout: impl Write) -> i32 {
     }
 }
 
-fn limit(resource: Resource, value: u64) {
-    // An already lower hard limit refuses this, and then is the better limit.
-    let _ = setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) });
-}
-
 /// A child at work on one request; killed when dropped.
-pub(crate) struct Running {
-    child: Child,
-    answer: Receiver<std::io::Result<Vec<u8>>>,
-}
+pub(crate) struct Running(BoundedChild);
 
 impl Running {
     /// Starts a child and sends it the request.
@@ -86,33 +75,12 @@ impl Running {
         args: &[OsString],
         request: &Request<'_>,
     ) -> Result<Running, FilterError> {
-        let failed = |detail| FilterError::Compiler { what: "cannot be started", detail };
-        let mut child = Command::new(exe)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| failed(format!("{}: {error}", exe.display())))?;
-        let pipes = (child.stdin.take(), child.stdout.take());
-        let (sender, answer) = channel();
-        let running = Running { child, answer };
-        let (Some(mut stdin), Some(stdout)) = pipes else {
-            return Err(failed("no pipes".to_owned()));
-        };
         let question = encode_request(request);
-        // Both pipes are served by threads, so that a child that neither reads nor writes cannot
-        // hold anyone; killing it closes the pipes and ends them.
-        std::thread::spawn(move || {
-            // A child that died early is seen by its missing answer.
-            let _ = stdin.write_all(&question);
-        });
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let read = stdout.take(ANSWER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-            let _ = sender.send(read.map(|_| bytes));
-        });
-        Ok(running)
+        let child = BoundedChild::start(exe, args, question, ANSWER_BYTES_MAX);
+        child.map(Running).map_err(|error| FilterError::Compiler {
+            what: "cannot be started",
+            detail: format!("{}: {error}", exe.display()),
+        })
     }
 
     /// Waits for the answer, a program or libpcap's refusal; `None` if there is none by `deadline`.
@@ -121,39 +89,17 @@ impl Running {
         deadline: Instant,
     ) -> Result<Option<Result<ClassicProgram, String>>, FilterError> {
         let failed = |what, detail| FilterError::Compiler { what, detail };
-        let left = deadline.saturating_duration_since(Instant::now());
-        let answer = match self.answer.recv_timeout(left) {
-            Ok(answer) => answer.map_err(|error| failed("cannot be read", error.to_string()))?,
-            Err(RecvTimeoutError::Timeout) => return Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Vec::new(),
-        };
+        let answer = self.0.wait_until(deadline);
+        let answer = answer.map_err(|error| failed("cannot be read", error.to_string()))?;
+        let Some(answer) = answer else { return Ok(None) };
         match decode_answer(&answer) {
             Some(answer) => Ok(Some(answer)),
             None => {
-                let status = wait_briefly(&mut self.child);
+                let status = self.0.status();
                 Err(failed("gave no valid answer", describe(status, answer.len())))
             }
         }
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Fails only if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A child that closed its output ends at once; its status explains a missing answer.
-fn wait_briefly(child: &mut Child) -> Option<ExitStatus> {
-    for _ in 0..50 {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    None
 }
 
 fn describe(status: Option<ExitStatus>, bytes: usize) -> String {

@@ -3,7 +3,8 @@
 //!
 //! The meaning is that of libpcap's own evaluator on the frame as it was on the wire, VLAN tags in
 //! place. [`compile`](fn@compile) has libpcap turn the expression into classic BPF, in a bounded
-//! child process, because its optimiser can take minutes and its parser is C.
+//! child process, because its optimiser can take minutes and its parser is C; [`bounded`] is such a
+//! child for other libraries too.
 //! [`evaluate`](fn@evaluate) is the reference in plain Rust, used on files and in tests;
 //! [`Prepared`] is the same, checked once. [`translate`](fn@translate) writes the same program for
 //! the kernel's eBPF machine and puts back the tag that the kernel had taken out of the frame, so
@@ -12,6 +13,7 @@
 //! This crate refuses to load or attach anything (`ringside-sys`, `ringside-ebpf` do), and it
 //! does not look into expressions: what they mean is libpcap's word.
 
+pub mod bounded;
 pub mod child;
 pub mod classic;
 pub mod compile;

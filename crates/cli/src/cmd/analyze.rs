@@ -5,10 +5,19 @@ use crate::logging::{self, Finder, LogArgs, RecordArgs};
 use crate::record::RunArgs;
 use anyhow::Context;
 use clap::Args;
-use ringside_extension::{ExtensionObserver, ExtensionStatus, read_extension, text};
+use ringside_extension::{ExtensionObserver, ExtensionStatus, read_extension, text, trial};
 use ringside_report::{extension, logs::Account, stdout::WatchedStdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The one argument by which this program becomes the child that tries an object.
+pub const OBJECT_CHILD: &str = "object-child";
+
+/// Tries an object from standard input, bounded, then exits.
+pub fn try_object() -> ExitCode {
+    let code = trial::child_main(std::io::stdin().lock(), std::io::stdout().lock());
+    ExitCode::from(u8::try_from(code).unwrap_or(2))
+}
 
 /// Arguments of `analyze`.
 #[derive(Args)]
@@ -70,6 +79,8 @@ impl Finder for AnalyzeArgs {
         let path = || format!("--extension {}", self.extension.display());
         let file = read_extension(&self.extension).with_context(path)?;
         let name = self.extension.file_stem().unwrap_or_default().to_string_lossy();
+        let exe = std::env::current_exe().context("finding this program, to try an object")?;
+        trial::try_in_child(&file, &exe, &[OBJECT_CHILD.into()]).with_context(path)?;
         let sink = self.records.sink(text, stdout, self.run.json)?;
         ExtensionObserver::new(&name, &file, vec![sink]).with_context(path)
     }

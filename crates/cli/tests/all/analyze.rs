@@ -1,6 +1,8 @@
 //! `analyze`: an extension's records from a file, of an interface and of an attached ring, and a
 //! hostile one next to a recorder, which records everything all the same.
 
+mod slow;
+
 use crate::common::*;
 use ringside_lab::RECEIVER_ADDRESS;
 use ringside_testkit::{need_root, project_root};
@@ -174,6 +176,23 @@ fn a_hostile_object_is_refused_or_stopped() {
     let refused = run_ringside(&["analyze", "--extension", arg(&object), "-r", arg(&capture)]);
     assert_eq!(refused.code(), Some(2));
     assert!(refused.stderr.contains("the kernel does not load it"), "{}", refused.stderr);
+}
+
+/// What libbpf does not come to an end with is tried elsewhere, within limits.
+#[test]
+fn an_object_over_which_libbpf_would_sit_for_ever_is_refused() {
+    if !need_root("an_object_over_which_libbpf_would_sit_for_ever_is_refused") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let object = folder.path().join("slow.o");
+    std::fs::write(&object, slow::object()).unwrap();
+    let capture = folder.path().join("tcp.pcap");
+    write_pcap(&capture, tcp_frames().iter().map(Vec::as_slice));
+    let refused = run_ringside(&["analyze", "--extension", arg(&object), "-r", arg(&capture)]);
+    assert_eq!(refused.code(), Some(2));
+    let limits = "libbpf and the kernel have 5 seconds of one CPU and 512 MiB";
+    assert!(refused.stderr.contains(limits), "{}", refused.stderr);
 }
 
 #[test]
