@@ -2,7 +2,7 @@
 
 use crate::{CallsLedger, CallsObserver, Ending, KernelMedia, KernelStatus, Ladder};
 use ringside_core::Timestamp;
-use ringside_logs::{LogStatus, Status, Watched, object};
+use ringside_logs::{LogStatus, Status, Watched, ended_json, logs_json};
 use ringside_streams::{FragmentLedger, StreamLedger};
 use serde_json::{Value, json};
 
@@ -35,18 +35,15 @@ pub struct CallsStatus {
 impl CallsStatus {
     /// The account as JSON.
     pub fn json(&self) -> Value {
-        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()].into()));
-        let mut ledger = json!(self.ledger);
-        ledger["ended"] = object(endings);
-        let logs = self.logs.iter().map(|log| (log.name.as_str(), json!(log.counts)));
+        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()]));
         json!({
-            "calls": ledger,
+            "calls": ended_json(&self.ledger, endings),
             "tcp": self.tcp.json(),
             "fragments": self.fragments,
             "kernel": self.kernel,
             "open_calls": self.open_calls,
             "open_streams": self.open_streams,
-            "logs": object(logs),
+            "logs": logs_json(&self.logs),
             "balances": self.balances,
         })
     }

@@ -1,7 +1,7 @@
 //! What a DNS observer says meanwhile of what it has found.
 
 use crate::{DnsLedger, DnsObserver, Ending};
-use ringside_logs::{LogStatus, Status, Watched, object};
+use ringside_logs::{LogStatus, Status, Watched, ended_json, logs_json};
 use ringside_streams::{FragmentLedger, StreamLedger};
 use serde_json::{Value, json};
 
@@ -35,20 +35,17 @@ pub struct DnsStatus {
 impl DnsStatus {
     /// The account as JSON.
     pub fn json(&self) -> Value {
-        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()].into()));
-        let mut ledger = json!(self.ledger);
-        ledger["ended"] = object(endings);
-        let logs = self.logs.iter().map(|log| (log.name.as_str(), json!(log.counts)));
+        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()]));
         json!({
             "frames": self.frames,
             "other_frames": self.other_frames,
             "other_datagrams": self.other_datagrams,
             "connections": self.connections,
             "open": self.open,
-            "dns": ledger,
+            "dns": ended_json(&self.ledger, endings),
             "streams": self.streams.json(),
             "fragments": self.fragments,
-            "logs": object(logs),
+            "logs": logs_json(&self.logs),
             "balances": self.balances,
         })
     }

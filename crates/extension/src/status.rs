@@ -3,7 +3,7 @@
 use crate::limits::FAULTS_MAX;
 use crate::{ExtensionLedger, ExtensionObserver, Fault, Refusal};
 use ringside_core::Timestamp;
-use ringside_logs::{LogStatus, Status, Watched, object};
+use ringside_logs::{LogStatus, Status, Watched, logs_json, object};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,6 @@ impl ExtensionStatus {
         let mut ledger = json!(self.ledger);
         ledger["faults"] = object(faults);
         ledger["refused"] = object(refused);
-        let logs = self.logs.iter().map(|log| (log.name.as_str(), json!(log.counts)));
         json!({
             "extension": self.name,
             "packets": ledger,
@@ -53,7 +52,7 @@ impl ExtensionStatus {
             "first_fault": self.first_fault,
             "is_stopped": self.is_stopped,
             "end_fault": self.end_fault.map(Fault::name),
-            "logs": object(logs),
+            "logs": logs_json(&self.logs),
             "balances": self.balances,
         })
     }

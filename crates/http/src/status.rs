@@ -2,7 +2,7 @@
 
 use crate::{Ending, HttpLedger, HttpObserver};
 use ringside_core::Timestamp;
-use ringside_logs::{LogStatus, Status, Watched, object};
+use ringside_logs::{LogStatus, Status, Watched, ended_json, logs_json};
 use ringside_streams::{FragmentLedger, StreamLedger};
 use serde_json::{Value, json};
 
@@ -36,19 +36,16 @@ pub struct HttpStatus {
 impl HttpStatus {
     /// The account as JSON.
     pub fn json(&self) -> Value {
-        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()].into()));
-        let mut ledger = json!(self.ledger);
-        ledger["ended"] = object(endings);
-        let logs = self.logs.iter().map(|log| (log.name.as_str(), json!(log.counts)));
+        let endings = Ending::ALL.map(|end| (end.name(), self.ledger.ended[end.index()]));
         json!({
             "frames": self.frames,
             "not_tcp": self.not_tcp,
             "connections": self.connections,
             "open": self.open,
-            "http": ledger,
+            "http": ended_json(&self.ledger, endings),
             "streams": self.streams.json(),
             "fragments": self.fragments,
-            "logs": object(logs),
+            "logs": logs_json(&self.logs),
             "balances": self.balances,
         })
     }

@@ -1,7 +1,7 @@
 //! Where the records went that a log was given.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What became of the records that a log was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -33,6 +33,21 @@ pub struct LogStatus {
     pub counts: LogCounts,
     /// Why nothing is written any more.
     pub error: Option<String>,
+}
+
+/// The account of each log as JSON, by name.
+pub fn logs_json(logs: &[LogStatus]) -> Value {
+    object(logs.iter().map(|log| (&*log.name, json!(log.counts))))
+}
+
+/// An account as JSON, in which what ended stands by how it ended.
+pub fn ended_json<'a>(
+    ledger: &impl Serialize,
+    endings: impl IntoIterator<Item = (&'a str, u64)>,
+) -> Value {
+    let mut ledger = json!(ledger);
+    ledger["ended"] = object(endings.into_iter().map(|(name, count)| (name, count.into())));
+    ledger
 }
 
 /// An account as a JSON object.

@@ -16,7 +16,7 @@ mod log;
 mod monitor;
 mod sinks;
 
-pub use counts::{LogCounts, LogStatus, object};
+pub use counts::{LogCounts, LogStatus, ended_json, logs_json, object};
 pub use files::{LogFile, Rotation};
 pub use lines::{RecordFormat, RecordLines};
 pub use log::{Format, Log, LogOutput, Logged, RecordSink};
