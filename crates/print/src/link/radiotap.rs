@@ -60,7 +60,7 @@ impl Line<'_> {
         let has = |wanted| radiotap.fields().any(|(number, _)| number == wanted);
         let (is_ht, is_extended) = (has(MCS), has(EXTENDED_CHANNEL));
         let mut fields = radiotap.fields();
-        while let Some((number, bytes)) = fields.next() {
+        for (number, bytes) in fields.by_ref() {
             match (number, bytes) {
                 (CHANNEL, _) if is_extended => {}
                 (CHANNEL, &[a, b, c, d]) => {
