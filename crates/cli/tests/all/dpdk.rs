@@ -149,9 +149,9 @@ fn received_from(device: &str) {
 }
 
 /// DPDK's driver of AF_XDP puts its program on the interface by netlink, and may not take it off
-/// once the worker has given its rights up: whoever does so, it goes with the run.
+/// once the worker has given its rights up: the keeper does so, or the next start.
 #[test]
-fn the_program_of_a_driver_goes_with_its_run_whoever_dies() {
+fn the_program_of_a_driver_goes_with_its_run_whichever_process_dies() {
     if !need_dpdk("the_program_of_a_driver_goes_with_its_run") {
         return;
     }

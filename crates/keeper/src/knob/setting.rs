@@ -301,8 +301,8 @@ impl Setting {
             )?,
             Setting::XdpPrograms { ids } => {
                 let NetDevice { ifindex, xdp_programs, .. } = device(name)?;
-                let others = xdp_programs.into_iter().filter(|id| !ids.contains(id));
-                others.map(|id| take_program_off(ifindex, id)).collect::<Result<(), _>>()?;
+                let mut others = xdp_programs.into_iter().filter(|id| !ids.contains(id));
+                others.try_for_each(|id| take_program_off(ifindex, id))?;
             }
         }
         Ok(())

@@ -83,7 +83,7 @@ impl Supply for DpdkQueue {
 
     fn missed(&mut self) -> u64 {
         // A card's counters are read one by one, over its bus: not where they are not needed.
-        let counters = self.losses.may_tell().then(|| self.shared.port.counters());
+        let counters = self.losses.may_report().then(|| self.shared.port.counters());
         let count = counters.and_then(Result::ok).map_or(0, |counters| counters.missed);
         self.shared.losses.of(&mut self.losses, count)
     }

@@ -171,7 +171,7 @@ fn a_program_that_another_library_left_is_taken_off_and_no_later_one() {
     let text = serde_json::to_string(&knobs[0]).unwrap();
     assert_eq!(serde_json::from_str::<Knob>(&text).unwrap(), knobs[0]);
     assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done);
-    assert_eq!(programs(), []);
+    assert_eq!(programs(), Vec::<u32>::new());
     assert_eq!(knobs[0].put_back().unwrap(), PutBack::Done, "once more does no harm");
     // What stands there later is another's.
     put_on();
