@@ -79,7 +79,7 @@ fn rows(contents: &Contents, like: &[Row], hidden_bytes: u32) -> Vec<Row> {
 #[test]
 fn every_capture_reads_as_tshark_says_and_its_copies_too() {
     let test = "every_capture_reads_as_tshark_says_and_its_copies_too";
-    let files = ringside_testkit::capture_sample(test, 8);
+    let files = ringside_testkit::capture_sample(test, 4);
     if files.is_empty() || !ringside_testkit::need_tool(test, "tshark") {
         return;
     }

@@ -113,8 +113,11 @@ fn explained(
     let is_ipv6 = network == Some(LayerKind::Ipv6);
     let reasons = if finds {
         let is_short = all.first().is_some_and(|l| l.kind == LayerKind::Ppp && l.header_bytes < 4);
+        // Two bytes of address, then a network protocol id (gencode.c, DLT_FRELAY).
+        let is_relayed = all.first().is_some_and(|l| l.kind == LayerKind::FrameRelay);
         vec![
             (is_short, "it knows one length of the header of PPP"),
+            (is_relayed, "it knows one form of the header of frame relay"),
             (headers > read, "it looks behind a known number of tags and labels"),
             (is_extension, "it follows few extension headers"),
             (is_ipv6 && dissected.link() == LinkType::NULL, "it knows one system's number of IPv6"),
