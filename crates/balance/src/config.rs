@@ -30,6 +30,7 @@ mod text;
 mod tests;
 
 pub use health::{HealthCheck, Question};
+pub use text::Place;
 
 use crate::error::ConfigError;
 use crate::prefix::Prefix;

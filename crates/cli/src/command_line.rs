@@ -2,6 +2,7 @@
 
 use super::Cli;
 use clap::Parser;
+use clap::error::ErrorKind;
 
 /// Words at which the part of a line for this program ends.
 const ENDS: [&str; 4] = ["|", "&&", ";", "#"];
@@ -15,8 +16,16 @@ pub(crate) fn parsed(line: &str) -> Option<Result<(), String>> {
     let line = line.trim().strip_prefix("sudo ").unwrap_or(line.trim());
     let rest = line.strip_prefix("ringside ")?;
     let words = ["ringside".to_owned()].into_iter().chain(words(rest));
-    let parsed = Cli::try_parse_from(words).map(drop);
-    Some(parsed.map_err(|error| format!("{line}: {error}")))
+    Some(match Cli::try_parse_from(words).map(drop) {
+        // The file has it.
+        Err(error)
+            if rest.starts_with("--config ")
+                && error.kind() == ErrorKind::MissingRequiredArgument =>
+        {
+            Ok(())
+        }
+        parsed => parsed.map_err(|error| format!("{line}: {error}")),
+    })
 }
 
 /// Words as a shell splits them, without variables.

@@ -7,6 +7,7 @@
 
 mod attached;
 mod cmd;
+mod config;
 mod control_args;
 mod filter_args;
 mod in_driver;
@@ -27,11 +28,14 @@ mod stored;
 mod stored_args;
 mod words;
 
+use anyhow::ensure;
 use clap::{CommandFactory, Parser, Subcommand};
 use ringside_keeper::filter_child::{self, FILTER_CHILD};
 use ringside_terminal::say;
+use std::ffi::OsString;
 use std::io;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Captures, records and reads packets on stock Linux, and accounts for every one of them.
@@ -41,8 +45,13 @@ use std::process::ExitCode;
   sudo ringside capture -i eth1                      print what eth1 receives and sends
   sudo ringside capture -i eth1 -w /data/eth1        record it, as pcapng that Wireshark opens
   ringside read -r /data/eth1 -n 'tcp port 80'       print what was recorded
+  sudo ringside --config eth1.toml capture           options from a file (ringside config)
   sudo ringside demo                                 see it work on a private network")]
 struct Cli {
+    /// Options of the subcommand from this file as well; those of the command line win.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -111,6 +120,8 @@ enum Command {
     Backends(cmd::backends::BackendsArgs),
     /// Bring packets into Wireshark's own dialog.
     Extcap(Box<cmd::extcap::ExtcapArgs>),
+    /// Check configuration files, show them as command lines, begin one.
+    Config(cmd::config::ConfigArgs),
     /// Write manual pages of all commands.
     Manual(cmd::manual::ManualArgs),
     /// Print what a shell completes commands and options by.
@@ -127,8 +138,19 @@ fn main() -> ExitCode {
     if first == cmd::analyze::OBJECT_CHILD {
         return cmd::analyze::try_object();
     }
-    let cli = Cli::parse_from(cmd::extcap::arguments(std::env::args_os()));
-    let result = match cli.command {
+    run(cmd::extcap::arguments(std::env::args_os())).unwrap_or_else(|error| {
+        if is_pipe_closed(&error) {
+            return ExitCode::SUCCESS;
+        }
+        say::message(format_args!("ringside: {}", words::of_error(&error)));
+        ExitCode::from(2)
+    })
+}
+
+fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let cli = Cli::parse_from(config::with_file(words, Cli::command)?);
+    ensure!(cli.config.is_none(), "--config: one file, once, in front of the command");
+    match cli.command {
         Command::Capture(args) => cmd::capture::run(*args),
         Command::Attach(args) => cmd::attach::run(args),
         Command::Status(args) => cmd::status::run(args),
@@ -160,16 +182,10 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Backends(args) => cmd::backends::run(args),
         Command::Extcap(args) => cmd::extcap::run(*args),
+        Command::Config(args) => cmd::config::run(args, Cli::command()),
         Command::Manual(args) => cmd::manual::write_pages(&args, Cli::command()),
         Command::Completions(args) => cmd::manual::print_completions(&args, Cli::command()),
-    };
-    result.unwrap_or_else(|error| {
-        if is_pipe_closed(&error) {
-            return ExitCode::SUCCESS;
-        }
-        say::message(format_args!("ringside: {}", words::of_error(&error)));
-        ExitCode::from(2)
-    })
+    }
 }
 
 fn log_to_stderr() {

@@ -23,7 +23,7 @@ use ringside_session::{
 };
 use ringside_terminal::BottomLine;
 use ringside_terminal::signals::RunSignals;
-use ringside_terminal::{say, units};
+use ringside_terminal::{say, service, units};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -239,6 +239,10 @@ pub fn run(
     let options = args.options(addition, &bottom)?;
     let rotates = options.output.rotates();
     let mut session = Session::start(origin()?, options, link.as_ref(), &words::say_note)?;
+    if link.is_none() {
+        // Else the keeper says so, which the manager started.
+        service::ready();
+    }
     let orders = (&signals, link.as_ref());
     let watched = watch(args, orders, rotates, addition, &bottom, |each| session.watch(each));
     let finished = session.finish();

@@ -13,8 +13,8 @@ use anyhow::{Context, bail};
 use ringside_control::{CAPTURE_KIND, remove_left, state_directory};
 use ringside_sys::child::{self, Received};
 use ringside_sys::netns::Namespace;
-use ringside_terminal::say;
 use ringside_terminal::signals::{ABORT_STATUS, SignalPipe};
+use ringside_terminal::{say, service};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::CapabilitySet;
@@ -276,6 +276,8 @@ impl Keeper {
     /// Keeps what is needed to end the worker, to finish its files and to put knobs back.
     fn give_up_privileges(&mut self, others_files: bool) {
         self.started = true;
+        // While sockets can still be made.
+        service::ready();
         self.heartbeat = self.left.memory().and_then(Heartbeat::of);
         let mut kept = CapabilitySet::KILL | privileges::needed_for_maps();
         if others_files {

@@ -9,7 +9,8 @@
 //!   whatever takes long.
 //! - [`units`] reads sizes, durations and moments as people type them; [`Wait`] is the one choice
 //!   that several commands offer in the same words.
-//! - [`signals`] are those that end a run, and those that ask it something.
+//! - [`signals`] are those that end a run, and those that ask it something; [`service`] says to a
+//!   service manager that a run has begun.
 //!
 //! This stands apart from the command line, so that crates that keep, control or measure a run say
 //! things in the same words without knowing the subcommands. It refuses to know captures: of them
@@ -21,6 +22,7 @@ pub mod ledger_text;
 pub mod progress;
 pub mod say;
 mod screen;
+pub mod service;
 pub mod signals;
 pub mod units;
 mod wait;

@@ -308,3 +308,15 @@ fn any_text_is_refused_or_within_its_limits() {
         }
     });
 }
+
+#[test]
+fn places_are_counted_from_1_in_lines_and_characters() {
+    let text = "é = 1\nb\n";
+    for (at, place) in
+        [(0, "1:1"), (2, "1:2"), (6, "1:6"), (7, "2:1"), (8, "2:2"), (9, "3:1"), (99, "3:1")]
+    {
+        assert_eq!(Place::of(text, at).to_string(), place, "{at}");
+    }
+    assert_eq!(Place::of(text, 1).to_string(), "3:1", "within a character");
+    assert_eq!(Place::of("", 0).to_string(), "1:1");
+}

@@ -3,8 +3,34 @@
 use super::{Affinity, CONFIG_BYTES_MAX, Protocol, Via};
 use crate::error::{ConfigError, Problem};
 use serde::Deserialize;
+use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
+
+/// Where something stands in a configuration's text, as editors count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of the byte `at`; of the text's end, if no character begins there.
+    pub fn of(text: &str, at: usize) -> Place {
+        let before = text.get(..at).unwrap_or(text);
+        let line_text = before.rsplit('\n').next().unwrap_or_default();
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        Place { line, column: line_text.chars().count() + 1 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
 
 /// A configuration's text, in which places are found.
 pub struct Text<'t> {
@@ -36,15 +62,13 @@ impl<'t> Text<'t> {
 
     /// The line of a byte, from 1.
     pub fn line(&self, at: usize) -> usize {
-        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+        Place::of(self.text, at).line
     }
 
     /// An error at a byte.
     pub fn error(&self, at: usize, problem: Problem) -> ConfigError {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let line_text = before.rsplit('\n').next().unwrap_or_default();
-        ConfigError { line: self.line(at), column: line_text.chars().count() + 1, problem }
+        let Place { line, column } = Place::of(self.text, at);
+        ConfigError { line, column, problem }
     }
 
     /// An error where a value stands.

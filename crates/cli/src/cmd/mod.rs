@@ -7,6 +7,7 @@ pub mod balance;
 pub mod calls;
 pub mod capture;
 pub mod compress;
+pub mod config;
 pub mod control;
 pub mod decap;
 pub mod demo;

@@ -7,7 +7,7 @@ use ringside_core::Shown;
 use ringside_keeper::privileges;
 use ringside_serve::{Config, Limits, Listen, Server, Tokens};
 use ringside_terminal::signals::StopSignal;
-use ringside_terminal::{say, units};
+use ringside_terminal::{say, service, units};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -104,6 +104,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         true => say::data(server.address())?,
         false => say::message(format_args!("listening on {}", server.address())),
     }
+    service::ready();
     server.run(&|| stop.is_set() || args.starter.is_gone())?;
     Ok(ExitCode::SUCCESS)
 }

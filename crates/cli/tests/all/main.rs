@@ -11,6 +11,7 @@ mod bench;
 mod calls;
 mod calls_sipp;
 mod common;
+mod config;
 mod control;
 mod crashes;
 mod digests;
