@@ -24,7 +24,7 @@ type Gauges = Family<Labels, Gauge<u64, AtomicU64>>;
 /// What is counted of all captures.
 #[derive(Default)]
 struct Metrics {
-    running_ms: Gauges,
+    running: Family<Labels, Gauge<f64, AtomicU64>>,
     received: Counters,
     taken: Counters,
     taken_bytes: Counters,
@@ -82,7 +82,6 @@ impl Metrics {
             registry.register(name, help, family.clone());
         }
         let gauges = [
-            ("running_milliseconds", "How long the capture has been running", &self.running_ms),
             ("in_flight_frames", "Frames accepted and not yet taken", &self.in_flight),
             ("ring_lane_bytes", "Size of each lane's part of the ring", &self.ring_bytes),
             ("ring_held_bytes", "Bytes that wait in a lane's part of the ring", &self.ring_held),
@@ -90,6 +89,8 @@ impl Metrics {
         for (name, help, family) in gauges {
             registry.register(name, help, family.clone());
         }
+        let help = "How long the capture has been running";
+        registry.register("running_seconds", help, self.running.clone());
         let help = "Captures that run and could not be asked";
         registry.register("unreachable_captures", help, self.unreachable.clone());
     }
@@ -101,7 +102,7 @@ impl Metrics {
             let others = labels.iter().map(|&(name, value)| (name, value.to_owned()));
             std::iter::once(own).chain(others).collect()
         };
-        self.running_ms.get_or_create(&of(&[])).set(status.running_ms);
+        self.running.get_or_create(&of(&[])).set(status.running_ms as f64 / 1_000.0);
         for lane in &status.ledger.lanes {
             self.add_lane(lane, &|more| {
                 of(&[&[("interface", lane.interface.as_str())], more].concat())

@@ -13,7 +13,7 @@ pub(super) struct Losses(Mutex<Reported>);
 
 #[derive(Debug, Default)]
 struct Reported {
-    /// The driver's count that lanes have reported, or that was there before the first lane's start.
+    /// The driver's count that lanes have reported, or that was there as the first lane began.
     count: u64,
     first_has_ended: bool,
 }
