@@ -9,7 +9,7 @@ export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install
+.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -28,6 +28,9 @@ vm-deps: ## install also what tests in the emulated machine use (as root)
 
 fuzz-deps: ## install also what guided fuzzing needs (as root)
 	@scripts/deps fuzz
+
+deb-deps: ## install also what packages are made and checked with (as root), some of it by cargo
+	@scripts/deps deb
 
 build: deps ## build target/release/ringside and the library for programs with libpcap
 	cargo build --release --package ringside-cli --package ringside-pcap
@@ -66,6 +69,18 @@ crashes: root build ## kill a recorder at 1,000 random moments, and with its kee
 soak: root build ## record at full rate for half an hour within a limit of 2 GB (as root)
 	RINGSIDE_SOAK_SECONDS=1800 RINGSIDE_BIN=$(target)/release/ringside \
 		cargo test -p ringside-cli --test all -- --nocapture retention::a_soak
+
+deb: deb-deps build ## make Debian packages of what was built, in target/debian
+	@packaging/deb $(target)
+
+deb-check: root deb-deps build ## install, run, upgrade, remove and purge the package in a system of its own (as root)
+	@packaging/deb-check $(target)
+
+image: root deb-deps build ## make an OCI image of what was built, in target/image.tar (as root)
+	@packaging/image $(target)
+
+image-check: image ## run that image on a capture in a network namespace (as root)
+	@packaging/image-check $(target)
 
 clean: ## remove what was built
 	cargo clean
