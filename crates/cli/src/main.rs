@@ -240,11 +240,17 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_the_readme_parses() {
-        let text = include_str!("../../../README.md");
-        let fences = text.split("```").skip(1).step_by(2);
-        let lines = fences.filter_map(|fence| fence.strip_prefix("sh\n")).flat_map(str::lines);
-        all_parse(&lines.filter_map(command_line::parsed).collect::<Vec<_>>(), 25);
+    fn every_command_of_readme_and_tutorials_parses() {
+        for (text, count_min) in [
+            (include_str!("../../../README.md"), 25),
+            (include_str!("../../../docs/tutorials/security.md"), 10),
+            (include_str!("../../../docs/tutorials/operations.md"), 5),
+            (include_str!("../../../docs/tutorials/development.md"), 5),
+        ] {
+            let fences = text.split("```").skip(1).step_by(2);
+            let lines = fences.filter_map(|fence| fence.strip_prefix("sh\n")).flat_map(str::lines);
+            all_parse(&lines.filter_map(command_line::parsed).collect::<Vec<_>>(), count_min);
+        }
     }
 
     #[test]
