@@ -4,7 +4,7 @@
 use anyhow::{Context, bail};
 use ringside_control::{CAPTURE_KIND, SocketPlace, paths};
 use ringside_serve::Listen;
-use ringside_terminal::say;
+use ringside_terminal::{say, service};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -31,6 +31,8 @@ impl MetricsService {
         for path in paths(control, CAPTURE_KIND, std::process::id()) {
             command.arg("--control").arg(path);
         }
+        // That this is ready says nothing of the run, whose keeper reports to the service manager.
+        command.env_remove(service::VARIABLE);
         // A terminal's Ctrl-C is for the run; this is to answer until that has ended.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let child = command.spawn().context("starting the service of metrics")?;
@@ -42,7 +44,9 @@ impl MetricsService {
         if address.is_empty() {
             bail!("no metrics at {listen}");
         }
-        say::message(format_args!("metrics at {}", address.trim_end()));
+        let address = address.trim_end();
+        let path = if address.ends_with('/') { "metrics" } else { "" };
+        say::message(format_args!("metrics at {address}{path}"));
         Ok(service)
     }
 }

@@ -7,8 +7,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where it listens; not set, if there is none that waits.
-const VARIABLE: &str = "NOTIFY_SOCKET";
+/// The variable that says where it listens; not set where no manager waits.
+pub const VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// Says that this process now does what it is for, which units of `Type=notify` wait for. If that
 /// fails the work goes on: the manager has a limit of time and says so itself.

@@ -76,3 +76,16 @@ fn a_place_that_is_taken_or_wrong_begins_no_run() {
         assert!(outcome.stderr.contains(words), "{place}: {outcome:?}");
     }
 }
+
+#[test]
+fn its_address_is_said_as_prometheus_asks_for_it() {
+    let folder = Folder::new();
+    let file = folder.path("empty.pcap");
+    write_pcap(&file, std::iter::empty());
+    let args = ["capture", "-r", arg(&file), "--count", "--metrics", "127.0.0.1:0"];
+    let outcome = run_ringside(&args);
+    assert_eq!(outcome.code(), Some(0), "{outcome:?}");
+    let mut said = outcome.stderr.lines().filter_map(|line| line.strip_prefix("metrics at "));
+    let address = said.next().unwrap();
+    assert!(address.starts_with("http://127.0.0.1:") && address.ends_with("/metrics"), "{address}");
+}
