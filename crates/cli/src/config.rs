@@ -77,7 +77,7 @@ fn named(words: &[OsString]) -> Option<(PathBuf, usize)> {
 /// The bytes of a file.
 ///
 /// # Errors
-/// It cannot be read, is none, or is longer than any configuration.
+/// It cannot be read, is no regular file, or is longer than any configuration.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let opened = || format!("configuration {}", path.shown());
     // Both processes of a run read the file, so it cannot be a pipe, which gives its bytes once.

@@ -36,7 +36,7 @@ impl<'a> FrameRelay<'a> {
     /// Views the header at the start of `bytes`.
     ///
     /// # Errors
-    /// The bytes end within it, or the address is none of 2, 3 or 4 bytes.
+    /// The bytes end within it, or the address has not 2, 3 or 4 bytes.
     pub fn new(bytes: &'a [u8]) -> Result<FrameRelay<'a>, WireError> {
         let address = address(bytes)?;
         let rest = bytes.get(address.len()..).unwrap_or(&[]);

@@ -10,8 +10,8 @@ use std::ffi::OsString;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// Problems that are looked for. A file with more is none of ours, and names that may have been
-/// meant take time.
+/// Problems that are looked for: a file with more is no configuration, and to find the names that
+/// may have been meant takes time.
 const PROBLEMS_MAX: usize = 20;
 
 /// How often a letter may be repeated, as `v = 3`: more than any has a meaning for.
