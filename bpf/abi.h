@@ -570,8 +570,20 @@ struct replay_config {
 	__u32 ifindex; /* interface to redirect to; 0: to the first leaf */
 	__u32 count;   /* headers */
 	__u32 rtp_at;  /* a header of RTP, which counts on from frame to frame; 0: there is none */
+	__u32 reserved;
+	__u64 gap; /* 1/256 ns from one frame to the next; 0: as fast as it goes */
 };
-_Static_assert(sizeof(struct replay_config) == 12, "replay_config: keep replay.rs in step");
+_Static_assert(sizeof(struct replay_config) == 24, "replay_config: keep replay.rs in step");
+
+/* Where one CPU's replay is; written by the program, read by user space. */
+struct replay_state {
+	__u64 made;     /* frames */
+	__u64 due;      /* as in generate_state */
+	__u64 earliest; /* as in generate_state */
+	__u32 granted;  /* as in generate_state */
+	__u32 next;     /* header */
+};
+_Static_assert(sizeof(struct replay_state) == 32, "replay_state: keep replay.rs in step");
 
 /* The first bytes of a frame: Ethernet, IPv6 and TCP, and a little more. */
 struct replay_header {

@@ -55,43 +55,29 @@ struct rtp_spread {
 };
 _Static_assert(sizeof(struct rtp_spread) == 32, "rtp_spread: keep abi.rs in step");
 
-/* A stream. Fields are those of crates/calls/src/rtp. */
+/*
+ * A stream. Fields are those of crates/calls/src/rtp. What every packet changes comes first: with
+ * thousands of streams each line of memory that a packet needs is one that the caches lack.
+ */
 struct rtp_stream {
 	struct rtp_end source;
 	struct rtp_end destination;
-	__u64 first_ns;
-	__u64 last_ns;
 	__u32 ssrc;
 	__u32 flags;
 	__u32 payload_type;
 	__u32 codec; /* number of its kind */
 	__u32 timed; /* of the packet at timed_ns */
 	__u32 origin;
-	__u32 next_of_stray;
-	__u32 reserved;
+	__u64 last_ns;
 	__u64 packets;
 	__u64 payload_bytes;
-	__u64 duplicates;
-	__u64 out_of_order;
-	__u64 stray;
-	__u64 restarts;
-	__u64 malformed;
 	/* Sequence */
 	__u64 first;
 	__u64 highest;
 	__u64 seen[2];
 	__u64 discarded[2];
-	__u64 expected_before;
 	/* Bursts */
 	__u64 fates;
-	__u64 lost;
-	__u64 discards;
-	__u64 bursts;
-	__u64 burst_packets;
-	__u64 burst_losses;
-	__u64 runs;
-	__u64 open_packets;
-	__u64 open_losses;
 	__u64 played;
 	/* JitterBuffer */
 	__s64 fastest[2];
@@ -105,17 +91,40 @@ struct rtp_stream {
 	__u64 jitter_16;
 	__s64 arrival_ns;
 	__s64 nominal_ns;
+	/* What few packets change */
+	__u64 first_ns;
+	__u64 next_of_stray;
+	__u64 duplicates;
+	__u64 out_of_order;
+	__u64 stray;
+	__u64 restarts;
+	__u64 malformed;
+	__u64 expected_before;
+	__u64 lost;
+	__u64 discards;
+	__u64 bursts;
+	__u64 burst_packets;
+	__u64 burst_losses;
+	__u64 runs;
+	__u64 open_packets;
+	__u64 open_losses;
 };
 _Static_assert(sizeof(struct rtp_stream) == 424, "rtp_stream: keep abi.rs in step");
 
-/* An endpoint whose media are counted. */
+/* An endpoint whose media are counted; as long as whole lines of memory. */
 struct rtp_rule {
 	__u64 lock;
 	struct rtp_end end;
-	__u8 kinds[128]; /* of each payload type */
 	struct rtp_stream streams[RTP_STREAMS];
+	__u8 kinds[128]; /* of each payload type */
+	__u64 reserved[2];
 };
-_Static_assert(sizeof(struct rtp_rule) == 1008, "rtp_rule: keep abi.rs in step");
+_Static_assert(sizeof(struct rtp_rule) == 1024, "rtp_rule: keep abi.rs in step");
+
+/* Lines of memory with what every packet of a rule's first stream changes. */
+#define RTP_LINES 6
+_Static_assert(__builtin_offsetof(struct rtp_rule, streams[0].first_ns) <= RTP_LINES * 64,
+	       "RTP_LINES: all that packets change");
 
 /* Endpoints with one hash; 0 is none. */
 struct rtp_set {

@@ -18,7 +18,7 @@
  * more than one frame enters the program into the kernel's XDP dispatcher and takes it out again,
  * and each change waits for an RCU grace period (milliseconds), unless it is in there already.
  */
-#include "abi.h"
+#include "pace.h"
 
 const volatile struct generate_config config = {};
 
@@ -46,26 +46,6 @@ enum offset {
 
 #define IPV6_BYTES 40
 
-/* Of the gap and of times: nanoseconds in units of 1/256. */
-#define TIME_SHIFT 8
-/*
- * Two schedules say when a frame leaves. By the first it is due: what a generator missed that was
- * held up (a stalled CPU: 4 ms) it makes up for, so that the mean rate is kept; beyond 100 ms it is
- * not made up, and the rate shows it.
- */
-#define DEBT_MAX (100000000ULL << TIME_SHIFT)
-/*
- * By the second, whose gaps are an eighth shorter, it may leave: a frame may come early by 48 us,
- * at five million a second what a ring of 256 holds. So a generator that catches up does so an
- * eighth above its rate, and not in a burst that the receiver has no room for.
- */
-#define EARLY_MAX (48000ULL << TIME_SHIFT)
-/*
- * Frames that leave in a row when as many are overdue. Reading the clock costs 31 ns, a quarter of
- * a frame; a receiver's ring does not notice eight.
- */
-#define GRANT_MAX 8
-
 static __always_inline __u16 fold(__u32 sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -85,37 +65,6 @@ static __always_inline __u32 index_of_size(__u64 sequence)
 	__u32 index = (spread * config.size_count) >> 32;
 
 	return index & (GENERATE_SIZES_MAX - 1);
-}
-
-/* True if there is a frame to be made now. Differences only, so that the clock may wrap. */
-static __always_inline int is_due(struct generate_state *state)
-{
-	__u64 now, overdue, gap = config.gap, short_gap = gap - gap / 8;
-
-	if (!gap)
-		return 1;
-	if (state->granted) {
-		state->granted--;
-		return 1;
-	}
-	now = bpf_ktime_get_ns() << TIME_SHIFT;
-	if (!state->due)
-		state->due = state->earliest = now;
-	if ((__s64)(now - state->due) < 0 || (__s64)(now - state->earliest) < 0)
-		return 0;
-	if (now - state->due > DEBT_MAX)
-		state->due = now - DEBT_MAX;
-	if (now - state->earliest > EARLY_MAX)
-		state->earliest = now - EARLY_MAX;
-	overdue = now - state->due < now - state->earliest ? now - state->due
-							   : now - state->earliest;
-	overdue /= gap;
-	if (overdue > GRANT_MAX - 1)
-		overdue = GRANT_MAX - 1;
-	state->granted = overdue;
-	state->due += gap * (overdue + 1);
-	state->earliest += short_gap * (overdue + 1);
-	return 1;
 }
 
 static __always_inline __u16 get_be16(const void *at)
@@ -192,7 +141,7 @@ int generate(struct xdp_md *ctx)
 	state = bpf_map_lookup_elem(&states, &key);
 	if (!state)
 		return XDP_ABORTED;
-	if (!is_due(state))
+	if (!is_due(config.gap, &state->due, &state->earliest, &state->granted))
 		return XDP_DROP;
 	sequence = state->next_sequence;
 	flow = state->next_flow;

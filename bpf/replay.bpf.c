@@ -5,6 +5,7 @@
  * with many conversations. While it sends, it is anchored on the interface as generate.bpf.c is.
  */
 #include "leaves.h"
+#include "pace.h"
 
 const volatile struct replay_config config = {};
 
@@ -20,8 +21,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
-} next SEC(".maps");
+	__type(value, struct replay_state);
+} states SEC(".maps");
 
 /* The next packet of the stream: 20 ms of G.711. */
 static __always_inline void count_on(void *rtp)
@@ -38,17 +39,20 @@ int replay(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
 	struct replay_header *header;
-	__u64 *number;
+	struct replay_state *state;
 	__u32 key = 0, i;
 
 	/* A frame that the interface received: the program is only anchored there. */
 	if (config.ifindex && ctx->ingress_ifindex == config.ifindex)
 		return XDP_PASS;
-	number = bpf_map_lookup_elem(&next, &key);
-	if (!number)
+	state = bpf_map_lookup_elem(&states, &key);
+	if (!state)
 		return XDP_ABORTED;
-	key = *number;
-	*number = key + 1 < config.count ? key + 1 : 0;
+	if (!is_due(config.gap, &state->due, &state->earliest, &state->granted))
+		return XDP_DROP;
+	state->made++;
+	key = state->next;
+	state->next = key + 1 < config.count ? key + 1 : 0;
 	header = bpf_map_lookup_elem(&headers, &key);
 	if (!header || data + sizeof(*header) > data_end)
 		return XDP_ABORTED;

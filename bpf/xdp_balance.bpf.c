@@ -31,6 +31,11 @@ static __always_inline int send_common(struct xdp_md *ctx, struct work *work)
 	if (!settings || work->fragment != FRAGMENT_NO || !is_of_flow(work) ||
 	    !read_flow(work, ctx) || !cut(work, settings, 0, &prefix))
 		return -1;
+	work->hash = hash_flow(work, config.seed, work->rest);
+	set = set_of(work, work->hash);
+	if (!set)
+		return -1;
+	ask_for(set);
 	prefix.what |= service(work->protocol, work->rest >> 32);
 	entry = key_at(work, settings,
 		       place_of(settings, prefix.high, prefix.low, prefix.what));
@@ -40,9 +45,7 @@ static __always_inline int send_common(struct xdp_md *ctx, struct work *work)
 	vip = vip_at(work->generation, work->vip);
 	if (!vip || (work->protocol == IP_UDP && vip->flags & VIP_QUIC))
 		return -1;
-	work->hash = hash_flow(work, config.seed, work->rest);
-	set = set_of(work, work->hash);
-	if (!set || !find_in(work, set, work->rest, work->hash))
+	if (!find_in(work, set, work->rest, work->hash))
 		return -1;
 	real = real_of_found(work, vip->timeout);
 	if (!real || !may_go_on(work, real))

@@ -36,7 +36,7 @@ const CALL_PACKETS_PER_SEC: u64 = 100;
 pub(super) struct CallsBench {
     /// What is compared.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "LIST")]
-    #[arg(default_value = "user-af-packet,user,kernel")]
+    #[arg(default_value = "user-af-packet,user,kernel,xdp-drop")]
     tools: Vec<Meter>,
 
     /// Numbers of calls that go on at a time, each with two streams.
@@ -47,6 +47,10 @@ pub(super) struct CallsBench {
     /// Packets a second at which loss is compared too, next to that of the calls themselves.
     #[arg(long, value_name = "RATE", default_value_t = 1_000_000)]
     rate: u64,
+
+    /// Where the receive path runs.
+    #[arg(long, value_enum, default_value = "shared")]
+    placement: Placement,
 
     /// Rounds; in each, every tool runs once with every number of calls.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -77,6 +81,8 @@ pub(super) enum Meter {
     UserPacket,
     /// Inside the driver; signalling by packet sockets.
     Kernel,
+    /// Nowhere: a program drops all frames inside the driver. The limit of the link.
+    XdpDrop,
 }
 
 impl Meter {
@@ -86,23 +92,26 @@ impl Meter {
             Meter::User => "calls, af-xdp",
             Meter::UserPacket => "calls, af-packet",
             Meter::Kernel => "calls --rtp kernel",
+            Meter::XdpDrop => "xdp-drop",
         }
     }
 
-    fn options(self) -> &'static str {
+    /// What `ringside calls` is asked for, if it is that which counts.
+    fn options(self) -> Option<&'static str> {
         match self {
-            Meter::User => "--backend af-xdp -Qin",
-            Meter::UserPacket => "--backend af-packet -Qin",
-            Meter::Kernel => "--backend af-packet -Qin --rtp kernel",
+            Meter::User => Some("--backend af-xdp -Qin"),
+            Meter::UserPacket => Some("--backend af-packet -Qin"),
+            Meter::Kernel => Some("--backend af-packet -Qin --rtp kernel"),
+            Meter::XdpDrop => None,
         }
     }
 
-    fn program(self) -> Program<'static> {
+    fn program(self, options: &str) -> Program<'static> {
         let mut command = vec![tools::own_program()];
         command.extend(
             "calls --json --no-control -i rx0 --log /dev/null".split(' ').map(OsString::from),
         );
-        command.extend(self.options().split(' ').map(OsString::from));
+        command.extend(options.split(' ').map(OsString::from));
         Program {
             name: self.name().to_owned(),
             command,
@@ -145,7 +154,7 @@ pub(super) fn run(args: &CallsBench) -> anyhow::Result<ExitCode> {
     let stop = StopSignal::install()?;
     load::check_cpus()?;
     let mut bench = Bench { networks: Networks::default(), args, stop: &stop };
-    let mut results = Results::default();
+    let mut results = Results::new(args.placement);
     for &calls in &args.calls {
         results.rows.extend(args.tools.iter().map(|&meter| Row::new(meter, calls)));
     }
@@ -184,21 +193,37 @@ impl Bench<'_> {
 
     fn load(&mut self, row: &Row, rate_per_sec: Option<u64>) -> anyhow::Result<Sample> {
         load::check(self.stop)?;
-        let (placement, standing) = (Placement::Shared, Standing::Root);
+        let options = row.meter.options();
+        let standing = if options.is_some() { Standing::Root } else { Standing::Drop };
+        let placement = self.args.placement;
         let lab =
             self.networks.get(NetworkKey { placement, pairs: 1, standing, is_host: false })?;
-        let namespace = &lab.status().receiver_namespace;
         let traffic = Traffic { lab, calls: row.calls };
-        let receiver = Receiver::start(namespace, row.meter.program(), &[], self.stop)?;
-        traffic.begin_calls(self.stop)?;
-        sleep(SETTLE_CALLS);
+        let receiver = match options {
+            Some(options) => {
+                let namespace = &lab.status().receiver_namespace;
+                let program = row.meter.program(options);
+                let receiver = Receiver::start(namespace, program, &[], self.stop)?;
+                traffic.begin_calls(self.stop)?;
+                sleep(SETTLE_CALLS);
+                Some(receiver)
+            }
+            None => None,
+        };
+        let dropped_before = traffic.arrived()?;
         let before = cpu_busy(TOOL_CPU)?;
         let start = Instant::now();
         let Sent { packets, elapsed } =
             traffic.talk(rate_per_sec, self.args.duration, self.stop)?;
         let busy = (cpu_busy(TOOL_CPU)? - before) / start.elapsed().as_secs_f64();
-        let received = receiver.finish(Instant::now())?;
-        let lost = packets.saturating_sub(received.summary.frames);
+        let counted = match receiver {
+            Some(receiver) => receiver.finish(Instant::now())?.summary.frames,
+            None => {
+                sleep(SETTLE);
+                traffic.arrived()? - dropped_before
+            }
+        };
+        let lost = packets.saturating_sub(counted);
         Ok(Sample {
             sent_mps: packets as f64 / elapsed.as_secs_f64() / 1e6,
             lost,

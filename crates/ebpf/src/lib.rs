@@ -49,7 +49,7 @@ mod xdp;
 pub use anchor::Anchor;
 pub use attached::{attached_program, redirect_reaches, take_program_off};
 pub use error::Error;
-pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop};
+pub use generate::{Generator, LIVE_FRAME_BYTES_MAX, LIVE_FRAME_BYTES_MIN, Stop, gap};
 pub use latency::{Latencies, LatencyMeter};
 pub use load::{TestRun, Verdict};
 pub use segment::{LiveSegments, LiveSegmentsConfig};

@@ -2,8 +2,10 @@
 
 use crate::Error;
 use crate::anchor::Anchor;
+use crate::generate::gap;
 use crate::load::{Embedded, Loaded, embedded};
 use crate::root::{LEAVES, fd_array};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use ringside_sys::bpf;
 use ringside_sys::live::run_live_frames;
 use ringside_sys::words::Words64;
@@ -29,6 +31,7 @@ pub enum Way<'w> {
 /// A loaded replay. It keeps its place in the table on each CPU.
 pub struct Replay {
     program: OwnedFd,
+    states: MapHandle,
     /// On its interface, if frames go to one.
     _anchor: Option<Anchor>,
     _maps: Loaded,
@@ -43,11 +46,12 @@ impl Replay {
     /// # Errors
     /// No privilege, no memory, or the kernel refused.
     pub fn load(headers: &[[u8; HEADER_BYTES]], way: Way<'_>) -> Result<Replay, Error> {
-        Replay::with(headers, way, 0, HEADER_BYTES)
+        Replay::with(headers, way, 0, HEADER_BYTES, 0)
     }
 
     /// Loads it with headers of RTP, one for each stream: where each has its RTP header, and how
-    /// long the frames are. Numbers and timestamps count on with each frame of the stream.
+    /// long the frames are. Numbers and timestamps count on with each frame of the stream. At a
+    /// rate each frame leaves when it is due, of all those of a sending CPU.
     ///
     /// # Errors
     /// As [`load`](Replay::load).
@@ -56,8 +60,10 @@ impl Replay {
         way: Way<'_>,
         rtp_at: u32,
         frame_bytes: usize,
+        rate_per_sec: Option<u64>,
     ) -> Result<Replay, Error> {
-        Replay::with(headers, way, rtp_at, frame_bytes.max(HEADER_BYTES))
+        let gap = rate_per_sec.map_or(0, gap);
+        Replay::with(headers, way, rtp_at, frame_bytes.max(HEADER_BYTES), gap)
     }
 
     fn with(
@@ -65,13 +71,15 @@ impl Replay {
         way: Way<'_>,
         rtp_at: u32,
         frame_bytes: usize,
+        gap: u64,
     ) -> Result<Replay, Error> {
         let ifindex = match way {
             Way::Interface(ifindex) => ifindex,
             Way::Program(_) => 0,
         };
         let count = headers.len() as u32;
-        let constants = [ifindex, count, rtp_at].map(u32::to_ne_bytes).concat();
+        let constants = [ifindex, count, rtp_at, 0].map(u32::to_ne_bytes).concat();
+        let constants = [constants, gap.to_ne_bytes().to_vec()].concat();
         let mut loaded = Loaded::prepared(&REPLAY, Some(&constants), |object| {
             let mut maps = object.maps_mut();
             maps.find(|map| map.name() == "headers")
@@ -92,11 +100,12 @@ impl Replay {
             Way::Interface(ifindex) => Some(Anchor::on(program.as_fd(), ifindex)?),
             Way::Program(_) => None,
         };
-        Ok(Replay { program, _anchor: anchor, _maps: loaded, _headers: words, frame_bytes })
+        let states = loaded.map("states")?;
+        Ok(Replay { program, states, _anchor: anchor, _maps: loaded, _headers: words, frame_bytes })
     }
 
     /// Makes `frames` frames and hands them to the interface, from the CPU that the calling thread
-    /// is pinned to.
+    /// is pinned to; at a rate it looks as often whether one is due.
     ///
     /// # Errors
     /// The kernel refused.
@@ -104,6 +113,19 @@ impl Replay {
         let what = "cannot run live frames (BPF_F_TEST_XDP_LIVE_FRAMES needs Linux 5.18)";
         run_live_frames(self.program.as_fd(), &vec![0; self.frame_bytes], frames)
             .map_err(|e| Error::kernel(what, libbpf_rs::Error::from(e)))
+    }
+
+    /// Frames that were made so far, from all CPUs.
+    ///
+    /// # Errors
+    /// The kernel refused to read the map.
+    pub fn made(&self) -> Result<u64, Error> {
+        let states = self.states.lookup_percpu(&[0; 4], MapFlags::ANY);
+        let states = states.map_err(|e| Error::kernel("cannot read the replay's state", e))?;
+        // Its first word.
+        let made =
+            |state: &Vec<u8>| state.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Ok(states.iter().flatten().map(made).sum())
     }
 
     /// Runs the program on `frames` frames, one after the other; mean nanoseconds of each, this

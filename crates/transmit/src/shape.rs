@@ -24,8 +24,8 @@ pub use table::Table;
 pub use template::{Stack, Template};
 
 use crate::{Error, Sizes, TemplateFix};
-use ringside_ebpf::Generator;
 use ringside_ebpf::abi::{GENERATE_HEADER_BYTES_MAX, GENERATE_SIZES_MAX, GenerateConfig};
+use ringside_ebpf::{Generator, gap};
 use table::Layout;
 
 /// From this length on a frame of [`Shape::new`] bears its number.
@@ -276,13 +276,6 @@ fn different_flows(ranges: &[Range]) -> u128 {
             (lcm / divisor(lcm, range.count())).saturating_mul(range.count())
         }
     })
-}
-
-/// From frame to frame in 1/256 ns, rounded to the nearest: at 12 million frames a second the error
-/// is 1 in 40,000.
-fn gap(rate_per_sec: u64) -> u64 {
-    let rate = rate_per_sec.max(1);
-    (256 * 1_000_000_000u64 + rate / 2) / rate
 }
 
 /// The byte at `offset` behind the headers.

@@ -1,6 +1,7 @@
 //! The figures of `bench calls`: medians over rounds.
 
 use super::super::median;
+use super::super::network::Placement;
 use super::super::output::Figures;
 use super::super::plot::{Line, Words, chart};
 use super::super::search::ZeroLoss;
@@ -44,16 +45,17 @@ fn of(samples: &[Sample], value: fn(&Sample) -> f64) -> f64 {
 }
 
 /// Everything that was measured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Results {
+    placement: Placement,
     pub(super) rows: Vec<Row>,
     /// Steps that gave no figure, and why.
     pub(super) failures: Vec<String>,
 }
 
-/// Columns of the CSV file, keys of the JSON lines: rates in million packets a second. Tool and
-/// receive path share a CPU, whose idle time is `own_idle_percent`; lost is what the account of the
-/// tool does not have of what was sent. `own_…` is at the rate of the calls.
+/// Columns of the CSV file, keys of the JSON lines: rates in million packets a second. The tool's
+/// CPU, on which the receive path may run too, has the idle time `own_idle_percent`; lost is what
+/// the account of the tool does not have of what was sent. `own_…` is at the rate of the calls.
 const COLUMNS: [&str; 10] = [
     "calls",
     "tool",
@@ -104,10 +106,13 @@ impl Figures for Results {
 
     fn text(&self) -> String {
         let table = table::text(&fields(), &self.rows);
+        let placed = match self.placement {
+            Placement::Shared => "Tool and receive path share a CPU, the\ngenerator has the other.",
+            Placement::Own => "The tool has a CPU, the receive path\nthe generator's.",
+        };
         format!(
-            "Medians, in million packets of G.711 a second; a call has 100. Tool and receive path \
-             share a CPU, the\ngenerator has the other. ≥: all that the generator gives.\n\
-             {table}{}",
+            "Medians, in million packets of G.711 a second; a call has 100. {placed} \
+             ≥: all that the generator gives.\n{table}{}",
             table::failures(&self.failures)
         )
     }
@@ -118,6 +123,10 @@ impl Figures for Results {
 }
 
 impl Results {
+    pub(super) fn new(placement: Placement) -> Results {
+        Results { placement, rows: Vec::new(), failures: Vec::new() }
+    }
+
     /// Idle time and rates by the number of calls; `dir` exists.
     ///
     /// # Errors

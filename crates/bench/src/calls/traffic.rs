@@ -22,8 +22,8 @@ const MESSAGES_MAX: Duration = Duration::from_secs(20);
 const RTP_AT: usize = 14 + 20 + 8;
 /// Bytes of a frame with 20 ms of G.711.
 const FRAME_BYTES: usize = RTP_AT + 12 + 160;
-/// Frames that are handed to the kernel at a time, at most.
-const BATCH: u64 = 1_024;
+/// Frames of one call of the kernel: a millisecond or two.
+const CALL_FRAMES: u32 = 8_192;
 /// Calls of one address: each end has every other port.
 const CALLS_OF_ADDRESS: u32 = 25_000;
 
@@ -58,6 +58,15 @@ impl Traffic<'_> {
         Ok(())
     }
 
+    /// Packets that the receiving interface has had so far.
+    pub fn arrived(&self) -> anyhow::Result<u64> {
+        let status = self.lab.status();
+        network::inside(&status.receiver_namespace, || {
+            let device = netdev::by_name(status.receiver_interface)?;
+            Ok(device.context("the receiving interface is gone")?.statistics.rx_packets)
+        })
+    }
+
     /// All streams in turn, at a rate or as fast as it goes.
     pub fn talk(
         &self,
@@ -73,20 +82,15 @@ impl Traffic<'_> {
             let device = netdev::by_name(status.sender_interface)?;
             let ifindex = device.context("the sending interface is gone")?.ifindex;
             let way = Way::Interface(ifindex);
-            let replay = Replay::of_rtp(&headers, way, RTP_AT as u32, FRAME_BYTES)?;
-            let (start, mut packets) = (Instant::now(), 0);
+            let (at, bytes) = (RTP_AT as u32, FRAME_BYTES);
+            let replay = Replay::of_rtp(&headers, way, at, bytes, rate_per_sec)?;
+            let start = Instant::now();
             loop {
                 let elapsed = start.elapsed();
                 if elapsed >= duration || stop.is_set() {
-                    return Ok(Sent { packets, elapsed });
+                    return Ok(Sent { packets: replay.made()?, elapsed });
                 }
-                let due = rate_per_sec
-                    .map_or(u64::MAX, |rate| (elapsed.as_secs_f64() * rate as f64) as u64);
-                let count = due.saturating_sub(packets).min(BATCH);
-                if count > 0 {
-                    replay.run_live(count as u32)?;
-                    packets += count;
-                }
+                replay.run_live(CALL_FRAMES)?;
             }
         })
     }

@@ -14,11 +14,11 @@ pub const PAYLOAD_TYPES: usize = 128;
 pub const KINDS: usize = 256;
 
 /// Words of `struct rtp_rule`, and where its parts are.
-pub(super) const RULE_WORDS: usize = RULE_STREAMS + STREAMS * STREAM_WORDS;
+pub(super) const RULE_WORDS: usize = 128;
 pub(super) const RULE_LOCK: usize = 0;
 pub(super) const RULE_END: usize = 1;
-pub(super) const RULE_KINDS: usize = 4;
-pub(super) const RULE_STREAMS: usize = RULE_KINDS + PAYLOAD_TYPES / 8;
+pub(super) const RULE_STREAMS: usize = 4;
+pub(super) const RULE_KINDS: usize = RULE_STREAMS + STREAMS * STREAM_WORDS;
 /// Words of `struct rtp_stream`.
 pub(super) const STREAM_WORDS: usize = 53;
 /// Words of `struct rtp_counts`.
@@ -157,23 +157,20 @@ pub struct SequenceState {
 impl StreamState {
     /// A stream by its words; `None` if there is none.
     pub(super) fn of(words: &[u64; STREAM_WORDS]) -> Option<StreamState> {
-        let [s0, s1, s2, d0, d1, d2, first_ns, last_ns, w8, w9, w10, w11, rest @ ..] = words;
-        let [[ssrc, flags], [payload_type, kind], [timed, origin], [next_of_stray, _]] =
-            [w8, w9, w10, w11].map(|word| halves(*word));
-        let [packets, payload_bytes, duplicates, out_of_order, stray, restarts, rest @ ..] = rest;
-        let [malformed, first, highest, seen0, seen1, gone0, gone1, expected_before, rest @ ..] =
-            rest;
-        let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, rest @ ..] = rest;
+        let [s0, s1, s2, d0, d1, d2, w6, w7, w8, rest @ ..] = words;
+        let [[ssrc, flags], [payload_type, kind], [timed, origin]] =
+            [w6, w7, w8].map(|word| halves(*word));
+        let [last_ns, packets, payload_bytes, first, highest, rest @ ..] = rest;
+        let [seen0, seen1, gone0, gone1, fates, played, rest @ ..] = rest;
         let [fast0, fast1, span_begun_ns, origin_ns, rest @ ..] = rest;
-        let [dc, dl, dg, ds, jc, jl, jg, js, skew, timed_ns, jitter_16, arrival, nominal] = rest;
+        let [dc, dl, dg, ds, jc, jl, jg, js, rest @ ..] = rest;
+        let [skew, timed_ns, jitter_16, arrival, nominal, rest @ ..] = rest;
+        let [first_ns, next_of_stray, duplicates, out_of_order, stray, rest @ ..] = rest;
+        let [restarts, malformed, expected_before, rest @ ..] = rest;
+        let [lost, discards, bursts, burst_packets, burst_losses, runs, rest @ ..] = rest;
+        let [open_packets, open_losses] = rest;
         let has = |bit: u32| flags & bit != 0;
         let wide = |low: u64, high: u64| u128::from(low) | u128::from(high) << 64;
-        let spread = |count: u64, min: u64, max: u64, sum: u64| SpreadWords {
-            count,
-            min: min as i64,
-            max: max as i64,
-            sum: sum as i64,
-        };
         has(IS_USED).then(|| StreamState {
             source: end_of(&[*s0, *s1, *s2]),
             destination: end_of(&[*d0, *d1, *d2]),
@@ -194,15 +191,27 @@ impl StreamState {
                 highest: *highest,
                 seen: wide(*seen0, *seen1),
                 discarded: wide(*gone0, *gone1),
-                next_of_stray: has(HAS_STRAY).then_some(next_of_stray as u16),
+                next_of_stray: has(HAS_STRAY).then_some(*next_of_stray as u16),
                 expected_before: *expected_before,
             }),
-            bursts: [*b0, *b1, *b2, *b3, *b4, *b5, *b6, *b7, *b8, *b9],
+            bursts: [
+                fates,
+                lost,
+                discards,
+                bursts,
+                burst_packets,
+                burst_losses,
+                runs,
+                open_packets,
+                open_losses,
+                played,
+            ]
+            .map(|word| *word),
             fastest: [*fast0 as i64, *fast1 as i64],
             span_begun_ns: *span_begun_ns,
             origin: has(HAS_ORIGIN).then_some((*origin_ns, origin)),
-            deltas: spread(*dc, *dl, *dg, *ds),
-            jitters: spread(*jc, *jl, *jg, *js),
+            deltas: spread([dc, dl, dg, ds]),
+            jitters: spread([jc, jl, jg, js]),
             skew_max_ns: *skew as i64,
             last: has(HAS_LAST).then_some((*timed_ns, timed)),
             follows_noise: has(FOLLOWS_NOISE),
@@ -229,6 +238,11 @@ impl StreamState {
     pub fn frames(&self) -> u64 {
         self.packets + self.malformed
     }
+}
+
+fn spread([count, min, max, sum]: [&u64; 4]) -> SpreadWords {
+    let [min, max, sum] = [min, max, sum].map(|word| *word as i64);
+    SpreadWords { count: *count, min, max, sum }
 }
 
 fn halves(word: u64) -> [u32; 2] {

@@ -3,7 +3,7 @@
 use super::abi::{
     CLOSED, CONTROL_ALIVE_UNTIL, CONTROL_TEST_NOW, CONTROL_WORDS, COUNTS_WORDS, Counts, End, FREE,
     KINDS, PAYLOAD_TYPES, RULE_END, RULE_KINDS, RULE_LOCK, RULE_STREAMS, RULE_WORDS, STREAM_WORDS,
-    STREAMS, StreamState, TAG_MASK, WAYS, end_words,
+    StreamState, TAG_MASK, WAYS, end_words,
 };
 use crate::Error;
 use crate::load::Loaded;
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The stream's place of `last_ns` (`struct rtp_stream`).
-const STREAM_LAST_NS: usize = 7;
+const STREAM_LAST_NS: usize = 9;
 
 /// How a table is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +135,8 @@ impl RtpTable {
 
     /// When the last packet came; 0 if none did.
     pub fn last_ns(&self, rule: &RuleNumber) -> u64 {
-        let streams = self.rule(rule.0)[RULE_STREAMS..].chunks_exact(STREAM_WORDS);
-        streams.map(|stream| stream[STREAM_LAST_NS].load(Relaxed)).max().unwrap_or(0)
+        let last_ns = |stream: &[AtomicU64]| stream[STREAM_LAST_NS].load(Relaxed);
+        streams(self.rule(rule.0)).map(last_ns).max().unwrap_or(0)
     }
 
     /// Takes a rule away: its streams, as they are for good.
@@ -154,19 +154,19 @@ impl RtpTable {
         while rule[RULE_LOCK].compare_exchange_weak(FREE, CLOSED, Acquire, Relaxed).is_err() {
             std::hint::spin_loop();
         }
-        let streams = rule[RULE_STREAMS..].chunks_exact(STREAM_WORDS).filter_map(|stream| {
+        let states = streams(rule).filter_map(|stream| {
             StreamState::of(&std::array::from_fn(|at| stream[at].load(Relaxed)))
         });
-        let streams = streams.collect();
+        let states = states.collect();
         self.free.push(number);
-        streams
+        states
     }
 
     /// Frames of streams of rules that are in force.
     pub fn frames_open(&self) -> u64 {
         let rules = self.rules.chunks_exact(RULE_WORDS);
         let open = rules.filter(|rule| rule[RULE_LOCK].load(Acquire) != CLOSED);
-        open.flat_map(|rule| rule[RULE_STREAMS..].chunks_exact(STREAM_WORDS))
+        open.flat_map(streams)
             .filter_map(|stream| {
                 StreamState::of(&std::array::from_fn(|at| stream[at].load(Relaxed)))
             })
@@ -211,4 +211,9 @@ impl RtpTable {
     }
 }
 
-const _: () = assert!(STREAMS * STREAM_WORDS + RULE_STREAMS == 1008 / 8, "as in bpf/abi_rtp.h");
+/// The streams of a rule.
+fn streams(rule: &[AtomicU64]) -> impl Iterator<Item = &[AtomicU64]> {
+    rule[RULE_STREAMS..RULE_KINDS].chunks_exact(STREAM_WORDS)
+}
+
+const _: () = assert!(RULE_KINDS + PAYLOAD_TYPES / 8 <= RULE_WORDS, "as in bpf/abi_rtp.h");
