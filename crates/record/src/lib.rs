@@ -14,8 +14,10 @@
 
 mod column;
 pub mod community_id;
+mod json;
 mod lines;
 mod names;
+mod plain;
 mod time;
 
 pub use column::{Column, Field, Kind, Record, Row, object, values};

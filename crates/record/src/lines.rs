@@ -1,8 +1,9 @@
 //! Records as lines of text.
 
-use crate::{Column, Kind, Names, Record, Row, object, values};
+use crate::json::Places;
+use crate::plain::plain;
+use crate::{Column, Kind, Names, Record, Row, values};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// How a record is a line.
@@ -24,13 +25,15 @@ pub struct LineWriter {
     format: LineFormat,
     names: Names,
     is_begun: bool,
+    /// Of the kind of record, once one was written as JSON.
+    places: Option<Places>,
 }
 
 impl LineWriter {
     /// Lines of this format, with these names. Zeek's logs have Zeek's names, whatever was asked.
     pub fn new(format: LineFormat, names: Names) -> LineWriter {
         let names = if format == LineFormat::Zeek { Names::Zeek } else { names };
-        LineWriter { format, names, is_begun: false }
+        LineWriter { format, names, is_begun: false, places: None }
     }
 
     /// Says whether a line stands before the next one in its file.
@@ -46,9 +49,9 @@ impl LineWriter {
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         match self.format {
             LineFormat::Json => {
-                // Control characters are left in texts alone, and there U+007F and what follows.
-                let object = object(self.names, row).to_string();
-                writeln!(out, "{}", plain(&object, |c| format!("\\u{:04x}", u32::from(c))))?;
+                let places = self.places.get_or_insert_with(|| Places::of::<R>(self.names));
+                places.write(self.names, row, out)?;
+                out.push(b'\n');
             }
             LineFormat::Csv => {
                 let mut csv = csv::Writer::from_writer(out);
@@ -122,21 +125,6 @@ fn zeek_cell(value: Value) -> String {
 /// Control bytes as `\xHH`, and the backslash twice.
 fn escape(text: &str) -> String {
     plain(&text.replace('\\', "\\\\"), hex).into_owned()
-}
-
-/// Text with its control characters, which a terminal obeys, as `written` has them.
-fn plain(text: &str, written: impl Fn(char) -> String) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => out.push_str(&written(c)),
-            false => out.push(c),
-        }
-    }
-    out.into()
 }
 
 /// The bytes of a character as `\xHH`.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::object;
 use serde_json::json;
 
 struct Probe(Option<&'static str>, u64);
