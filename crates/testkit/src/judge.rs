@@ -1,18 +1,17 @@
 //! What another program says of a file, kept: each answer is asked for once on a machine.
 //!
 //! tshark takes a tenth of a second to start, and the tests ask it about every real capture several
-//! times. Answers lie under `target/judges`, named by a hash of the program's version, its
+//! times. Answers lie under `target/judges`, named by a hash of the program's file, its
 //! arguments and the bytes of the file: a new version or another file is a new question. Only what
 //! is the same in every run may be asked about: real captures, and what is made of them without a
 //! clock.
 
 use rustix::fs::{FlockOperation, flock};
-use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 /// What a program put out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,14 +71,14 @@ fn folder() -> PathBuf {
     test.ancestors().nth(3).expect("a folder of what is built").join("judges")
 }
 
+/// What tells one version of a program from another: the length and the time of its file, which a
+/// package brings along. Asking for the version would start it in every test.
 fn version(tool: &str) -> Vec<u8> {
-    static VERSIONS: Mutex<Option<HashMap<String, Vec<u8>>>> = Mutex::new(None);
-    let mut versions = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let ask = || {
-        let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
-        output.unwrap_or_else(|e| panic!("{tool}: {e}")).stdout
-    };
-    versions.get_or_insert_default().entry(tool.to_owned()).or_insert_with(ask).clone()
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let files = std::env::split_paths(&path).map(|folder| folder.join(tool));
+    let metadata = files.filter_map(|file| fs::metadata(file).ok()).find(fs::Metadata::is_file);
+    let metadata = metadata.unwrap_or_else(|| panic!("{tool} is not installed"));
+    format!("{} {} {}", metadata.len(), metadata.mtime(), metadata.mtime_nsec()).into_bytes()
 }
 
 /// 128 bits of hash: enough that two answers do not get the same name.
