@@ -15,7 +15,7 @@ mod packages;
 use crate::test::child::{Children, Ending};
 use anyhow::{Context, bail};
 use cargo_metadata::Message;
-use machine::Machine;
+use machine::{Machine, Purpose};
 use packages::Packages;
 use std::ffi::OsStr;
 use std::fs;
@@ -79,7 +79,7 @@ pub struct Plan<'p> {
 }
 
 impl Plan<'_> {
-    /// Builds the tests, starts the machine, and gives `look` each line that they print.
+    /// Builds the tests, starts the machines, and gives `look` each line that they print.
     ///
     /// # Errors
     /// cargo or QEMU cannot be started, or a file of the run cannot be written.
@@ -93,40 +93,75 @@ impl Plan<'_> {
             }
             Err(error) => return Ok(Outcome::Skipped(format!("{error:#}"))),
         };
-        let limit = |time_max: Duration| time_max.min(self.time_max);
-        let built =
-            self.programs.0.run(&mut self.build_command(), limit(BUILD_TIME_MAX), |_| {})?;
+        let time_max = self.time_max.min(BUILD_TIME_MAX);
+        let built = self.programs.0.run(&mut self.build_command(), time_max, |_| {})?;
         if built != Ending::Well {
             return Ok(Outcome::Ran { ending: built, skips: Vec::new() });
         }
-        let script = self.script(&packages, &self.test_path()?);
-        let machine = Machine::prepare(&folder, &packages, &script)?;
-        println!(
-            "booting {} under emulation; kernel messages go to {}",
-            packages.release,
-            machine.kernel_log.display()
-        );
-        let (mut status, mut skips) = (None, Vec::new());
-        let ending =
-            self.programs.0.run(&mut machine.command(), limit(MACHINE_TIME_MAX), |line| {
-                if let Some(text) = line.strip_prefix(STATUS) {
-                    status = text.parse::<i32>().ok();
-                } else if let Some(skip) = line.strip_prefix(SKIPPED) {
-                    skips.push(skip.to_owned());
-                } else {
-                    look(line);
-                }
-            })?;
+        self.run_machines(&folder, &packages, &mut look)
+    }
+
+    /// Runs one machine after the other, whatever the first did.
+    fn run_machines(
+        &self,
+        folder: &Path,
+        packages: &Packages,
+        look: &mut dyn FnMut(&str),
+    ) -> anyhow::Result<Outcome> {
+        let test = self.test_path()?;
+        let time_max = self.time_max.min(MACHINE_TIME_MAX);
+        let mut skips = Vec::new();
+        let mut worst = Ending::Well;
+        for purpose in [Purpose::Kernel, Purpose::Vfio] {
+            let script = self.script(packages, &test, purpose);
+            let machine = Machine::prepare(purpose, folder, packages, &script)?;
+            println!(
+                "booting {} under emulation for {} tests; kernel messages go to {}",
+                packages.release,
+                purpose.name(),
+                machine.kernel_log.display()
+            );
+            let mut see = |line: &str| match line.strip_prefix(SKIPPED) {
+                Some(skip) => skips.push(skip.to_owned()),
+                None => look(line),
+            };
+            let ending = self.run_machine(&machine, time_max, &mut see)?;
+            if ending != Ending::Well {
+                worst = ending;
+            }
+            if ending == Ending::Interrupted {
+                break;
+            }
+        }
+        Ok(Outcome::Ran { ending: worst, skips })
+    }
+
+    /// Runs a machine to its end, and shows what its kernel said last if it is not well.
+    fn run_machine(
+        &self,
+        machine: &Machine,
+        time_max: Duration,
+        look: &mut dyn FnMut(&str),
+    ) -> anyhow::Result<Ending> {
+        let mut status = None;
+        let ending = self.programs.0.run(&mut machine.command(), time_max, |line| {
+            match line.strip_prefix(STATUS) {
+                Some(text) => status = text.parse::<i32>().ok(),
+                None => look(line),
+            }
+        })?;
         let ending = match (ending, status) {
             (Ending::Well, Some(0)) => Ending::Well,
             (Ending::Well, _) => Ending::Failed,
             (ending, _) => ending,
         };
         if status.is_none() {
-            println!("the machine did not come to its end; its kernel said last:");
-            println!("{}", machine.last_kernel_messages());
+            println!("the machine did not come to its end");
         }
-        Ok(Outcome::Ran { ending, skips })
+        if ending != Ending::Well {
+            println!("its kernel said last:\n{}", machine.last_kernel_messages());
+        }
+        Ok(ending)
     }
 
     /// `cargo test` that builds the test program `vm` of crates/cli and does not run it.
@@ -154,7 +189,7 @@ impl Plan<'_> {
     }
 
     /// What the machine runs; the first serial line is its output.
-    fn script(&self, packages: &Packages, test: &Path) -> String {
+    fn script(&self, packages: &Packages, test: &Path, purpose: Purpose) -> String {
         let binary = self.target.join("release/ringside");
         let busybox = packages.path("bin/busybox");
         format!(
@@ -162,7 +197,7 @@ impl Plan<'_> {
 export HOME=/run TMPDIR=/run/tmp RUST_BACKTRACE=1
 export RINGSIDE_BIN={} RINGSIDE_SKIPS=/run/skips
 ip link set lo up
-cd /run && {} --test-threads=1 --color never --show-output
+cd /run && {} {} --test-threads=1 --color never --show-output
 status=$?
 if [ -e /run/skips ]; then
     while read -r line; do echo \"{SKIPPED}$line\"; done </run/skips
@@ -172,6 +207,7 @@ echo \"{STATUS}$status\"
 ",
             quoted(&binary),
             quoted(test),
+            purpose.tests(),
             quoted(&busybox),
         )
     }

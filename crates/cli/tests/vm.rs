@@ -32,3 +32,5 @@ mod route;
 mod sinks;
 #[path = "vm/symmetry.rs"]
 mod symmetry;
+#[path = "vm/vfio.rs"]
+mod vfio;

@@ -68,11 +68,15 @@ impl Port {
         })
     }
 
-    /// Its link is up; a driver that does not know says so.
-    pub fn link_is_up(&self) -> bool {
+    /// True if its link is up.
+    ///
+    /// # Errors
+    /// The driver does not say.
+    pub fn link_is_up(&self) -> Result<bool, DpdkError> {
         let _one = self.counting.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the port is open as long as this is there.
-        unsafe { (self.table.link_is_up)(self.number) > 0 }
+        let done = unsafe { (self.table.link_is_up)(self.number) };
+        Ok(self.table.check("the link of a port", done)? > 0)
     }
 }
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 const INIT: &[u8] = include_bytes!("init.sh");
 
 /// Modules in the order of their dependencies: the host's files by 9p, then the cards, veth pairs,
-/// VLANs, bridges, IPVS and tunnels. One that the kernel package has not as a file is built in.
-const MODULES: [&str; 31] = [
+/// VLANs, bridges, IPVS, tunnels, vfio. One that the kernel package has not as a file is built in.
+const MODULES: [&str; 36] = [
     "virtio",
     "virtio_ring",
     "virtio_pci_modern_dev",
@@ -43,6 +43,11 @@ const MODULES: [&str; 31] = [
     "ip_tunnel",
     "tunnel4",
     "ipip",
+    "irqbypass",
+    "vfio",
+    "vfio_iommu_type1",
+    "vfio-pci-core",
+    "vfio-pci",
 ];
 /// Loaded last: its interfaces come after those of igb.
 const LAST_MODULE: &str = "virtio_net";

@@ -17,8 +17,40 @@ const WIRE: &str = include_str!("wire.sh");
 /// queues that no socket reads once an XDP program is attached.
 const QUEUES: u32 = 2;
 
+/// What a machine is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Cards that the kernel has.
+    Kernel,
+    /// Cards that vfio-pci gives to programs.
+    Vfio,
+}
+
+impl Purpose {
+    /// As it is said, and as its files are called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Kernel => "kernel",
+            Purpose::Vfio => "vfio",
+        }
+    }
+
+    /// What its tests are among all of the test program.
+    pub fn tests(self) -> &'static str {
+        match self {
+            Purpose::Kernel => "--skip vfio::",
+            Purpose::Vfio => "vfio::",
+        }
+    }
+}
+
+/// Words for a kernel behind an IOMMU: its own drivers' DMA passes, and no timer is tried by
+/// interrupts that a busy host brings too late.
+const IOMMU_WORDS: &str = "intel_iommu=on iommu=pt no_timer_check ";
+
 /// A machine that is ready to be started.
 pub struct Machine {
+    purpose: Purpose,
     qemu: PathBuf,
     tree: PathBuf,
     kernel: PathBuf,
@@ -35,18 +67,24 @@ impl Machine {
     ///
     /// # Errors
     /// A file is missing in the packages or cannot be written.
-    pub fn prepare(folder: &Path, packages: &Packages, script: &str) -> anyhow::Result<Machine> {
+    pub fn prepare(
+        purpose: Purpose,
+        folder: &Path,
+        packages: &Packages,
+        script: &str,
+    ) -> anyhow::Result<Machine> {
         let wire = folder.join("wire.sh");
         fs::write(&wire, WIRE).with_context(|| wire.display().to_string())?;
         let wire = can_run(&wire).then_some(wire);
         let machine = Machine {
+            purpose,
             wire,
             qemu: packages.path("usr/bin/qemu-system-x86_64"),
             tree: packages.tree.clone(),
             kernel: packages.path(&format!("boot/vmlinuz-{}", packages.release)),
             initrd: folder.join("initrd"),
             script: folder.join("script.sh"),
-            kernel_log: folder.join("kernel.log"),
+            kernel_log: folder.join(format!("{}.log", purpose.name())),
         };
         let written = [&machine.initrd, &machine.script, &machine.kernel_log];
         let bad = |path: &&&PathBuf| path.display().to_string().contains([' ', ',', '"']);
@@ -64,7 +102,8 @@ impl Machine {
         let tree = |path: &str| self.tree.join(path).display().to_string();
         let log = self.kernel_log.display();
         let append = format!(
-            "console=ttyS1 panic=-1 net.ifnames=0 ipv6.disable=1 ringside.script={}",
+            "console=ttyS1 panic=-1 net.ifnames=0 ipv6.disable=1 {}ringside.script={}",
+            if self.has_iommu() { IOMMU_WORDS } else { "" },
             self.script.display()
         );
         let mut command = self.qemu_command();
@@ -78,8 +117,8 @@ impl Machine {
             .args(["-L", &tree("usr/lib/ipxe/qemu"), "-L", "/usr/share/qemu"])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             // Emulation: as fast on every host, and the same in every CI.
-            .args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"])
-            .args(["-smp", "2", "-m", "2G"])
+            .args(["-cpu", "max", "-smp", "2", "-m", "2G"])
+            .args(self.board())
             .args(["-serial", "stdio", "-serial", &format!("file:{log}")])
             .args([
                 "-fsdev",
@@ -93,7 +132,32 @@ impl Machine {
             .args(["-append", &append])
             .stdin(Stdio::null());
         self.add_cards(&mut command);
+        if self.has_iommu() {
+            add_monitor(&mut command);
+        }
         command
+    }
+
+    fn has_iommu(&self) -> bool {
+        self.purpose == Purpose::Vfio
+    }
+
+    /// The board, who runs its cores, and its IOMMU, which must stand before what is behind it.
+    fn board(&self) -> &'static [&'static str] {
+        if !self.has_iommu() {
+            return &["-M", "q35", "-accel", "tcg,thread=multi"];
+        }
+        // Cores by turns: with a thread for each, QEMU 10 aborts now and then while one of them
+        // moves the cards' memory about and another uses it ("iotlb_to_section: Assertion").
+        // Interrupts by it, else vfio takes no card; with a cache for the cards' own (ats).
+        &[
+            "-M",
+            "q35,kernel-irqchip=off",
+            "-accel",
+            "tcg,thread=single",
+            "-device",
+            "intel-iommu,intremap=on,caching-mode=on,device-iotlb=on",
+        ]
     }
 
     /// QEMU, in the namespace of the wire if there is one.
@@ -118,9 +182,14 @@ impl Machine {
             let tap = "script=no,downscript=no,vhost=off";
             // The DMA interface, which zero-copy needs; a vector for each ring and two more; and a
             // hash of its own whose key can be set, which igb's cannot.
-            let dma = "iommu_platform=on,disable-legacy=on";
+            let mut dma = "iommu_platform=on,disable-legacy=on".to_owned();
             let vectors = 2 * QUEUES + 2;
-            let queues = format!("mq=on,rss=on,hash=on,vectors={vectors}");
+            let mut queues = format!("mq=on,rss=on,hash=on,vectors={vectors}");
+            if self.has_iommu() {
+                // Translations are asked for by the device; and a queue holds a burst of the tests.
+                dma += ",ats=on";
+                queues += ",rx_queue_size=1024";
+            }
             command
                 .arg("-netdev")
                 .arg(format!("tap,id=virtio{number},ifname=wire{number},queues={QUEUES},{tap}"))
@@ -138,6 +207,16 @@ impl Machine {
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
     }
+}
+
+/// The third serial line is QEMU's monitor, by which a test takes a card's link down. A socket that
+/// QEMU has to itself joins the two.
+fn add_monitor(command: &mut Command) {
+    let socket = format!("path=ringside-vm-{},abstract=on", std::process::id());
+    command
+        .args(["-chardev", &format!("socket,id=monitor,{socket},server=on,wait=off")])
+        .args(["-mon", "chardev=monitor,mode=readline"])
+        .args(["-chardev", &format!("socket,id=line,{socket}"), "-serial", "chardev:line"]);
 }
 
 /// `unshare --net sh SCRIPT`, to be followed by a command.

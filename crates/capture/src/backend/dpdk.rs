@@ -13,6 +13,7 @@
 mod description;
 mod drivers;
 mod lane;
+mod link;
 mod losses;
 mod open;
 

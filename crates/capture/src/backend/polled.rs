@@ -51,6 +51,8 @@ pub(super) trait Supply: Send {
     fn finish(&mut self) -> Result<u64, SourceError>;
     /// Frames that were lost since the start, as far as this lane tells them.
     fn missed(&mut self) -> u64;
+    /// Looks at what ends nothing and may be said; called a few times a second.
+    fn watch(&mut self) {}
 }
 
 /// A frame that was taken.
@@ -273,6 +275,7 @@ impl<S: Supply> PolledSource<S> {
     fn watch(&mut self) -> Result<(), SourceError> {
         if self.state == State::Live && self.watched.elapsed() >= WATCH_INTERVAL {
             self.watched = Instant::now();
+            self.port.0.watch();
             let event = self.interface.as_ref().and_then(|interface| interface.event());
             if event.is_some() {
                 return self.stop(event);

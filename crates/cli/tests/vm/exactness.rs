@@ -9,13 +9,13 @@ use ringside_transmit::{SequenceCheck, Shape, Sizes, Stamp};
 use std::path::Path;
 
 /// Frames of a run: more than the card's rings hold, many times.
-const FRAMES: u64 = 10_000;
+pub const FRAMES: u64 = 10_000;
 
 /// A card pads what is shorter; the longest is that of the MTU.
-const SIZES: [u16; 8] = [60, 61, 64, 65, 128, 256, 590, 1514];
+pub const SIZES: [u16; 8] = [60, 61, 64, 65, 128, 256, 590, 1514];
 
 /// Enough that a random key spreads them over all queues; an odd number, so not by halves.
-const FLOWS: u32 = 63;
+pub const FLOWS: u32 = 63;
 
 #[test]
 fn igb_with_af_packet() {
@@ -113,7 +113,8 @@ impl Exactness {
         let ledger = outcome.checked_ledger(received);
         assert_eq!((ledger.taken, ledger.lost()), (FRAMES, 0), "{ledger:#?}");
         assert_eq!(ledger.lanes.len(), 2, "{ledger:#?}");
-        check_files(&recording, &shape, pair.keeps_order());
+        let sent = |stamp: &Stamp| shape.frame(stamp.stream, stamp.sequence);
+        check_files(&recording, sent, pair.keeps_order());
         Exactness { ledger, by_queue, said: outcome.stderr }
     }
 
@@ -138,9 +139,9 @@ impl Exactness {
     }
 }
 
-/// Every frame is in the recording once, as it was sent, in order within its flow and, if
+/// Every frame is in the recording once, as it was `sent`, in order within its flow and, if
 /// the wire has one way only, within its lane.
-fn check_files(recording: &Path, shape: &Shape, in_order: bool) {
+pub fn check_files(recording: &Path, sent: impl Fn(&Stamp) -> Vec<u8>, in_order: bool) {
     let mut check = SequenceCheck::new(FRAMES);
     let (series, notices) = series_of(&[recording.to_owned()]).unwrap();
     assert!(notices.is_empty(), "{notices:?}");
@@ -148,7 +149,7 @@ fn check_files(recording: &Path, shape: &Shape, in_order: bool) {
         let paths: Vec<_> = series.files.iter().map(|file| file.path.clone()).collect();
         let notices = for_each_frame(&paths, |frame, _| {
             let stamp = Stamp::read(frame.bytes).expect("a frame without a number");
-            assert_eq!(frame.bytes, shape.frame(stamp.stream, stamp.sequence), "{stamp:?}");
+            assert_eq!(frame.bytes, sent(&stamp), "{stamp:?}");
             check.note(lane, frame.bytes);
         });
         assert!(notices.is_empty(), "{notices:?}");

@@ -79,14 +79,18 @@ impl Pair {
             run_clean("ethtool", &["-L", sender, "combined", "1"]);
             run_clean("ip", &["link", "set", sender, "netns", FAR]);
             run_clean("tc", &["-n", FAR, "qdisc", "replace", "dev", sender, "root", "pfifo"]);
-            let (far, near) = (self.address(1), self.address(2));
-            run_clean("ip", &["-n", FAR, "address", "add", &far, "dev", sender]);
-            run_clean("ip", &["address", "add", &near, "dev", receiver]);
-            self.introduce();
+            run_clean("ip", &["-n", FAR, "address", "add", &self.address(1), "dev", sender]);
+            self.settle_receiver();
         }
         run_clean("ip", &["-n", FAR, "link", "set", sender, "up"]);
         run_clean("ip", &["link", "set", receiver, "up", "promisc", "off"]);
         self.wait_for_carrier();
+    }
+
+    /// Gives the receiver, which is new to the kernel, its address, and the ends each other's.
+    pub fn settle_receiver(&self) {
+        run_clean("ip", &["address", "add", &self.address(2), "dev", self.receiver()]);
+        self.introduce();
     }
 
     /// Tells both ends each other's address, so that no question comes between what is counted.
@@ -108,6 +112,22 @@ impl Pair {
 
     fn address(&self, host: u8) -> String {
         format!("{}/24", self.host(host))
+    }
+
+    /// The end that receives as QEMU's monitor calls it (xtask/src/vm/machine.rs).
+    pub fn end_in_monitor(&self) -> &'static str {
+        match self.card {
+            Card::Igb => "igb1",
+            Card::Virtio => "virtio1",
+        }
+    }
+
+    /// The kernel's driver on the bus of what the ends are.
+    pub fn bus_driver(&self) -> &'static str {
+        match self.card {
+            Card::Igb => "igb",
+            Card::Virtio => "virtio-pci",
+        }
     }
 
     /// Frames of different flows arrive in the order in which they were sent. The wire between
@@ -163,15 +183,12 @@ impl Pair {
     /// Sends frames, as many at once as the card has room for; so none is lost, however seldom the
     /// machine gets to run. Returns when the card has received them.
     pub fn send(&self, frames: &[OwnedFrame]) {
-        for burst in frames.chunks(BURST_FRAMES) {
-            let count = burst.len() as u64;
-            let (sender, wire, load) =
-                (SenderKind::Packet, self.wire.clone(), Load::Replay(burst.into()));
-            let limits = Limits::new(Some(count), Some(WAIT_MAX)).unwrap();
-            let job = Job { sender, wire, load, cpus: Vec::new(), rate_per_sec: None, limits };
-            let report = ringside_transmit::run(&job, &|| false).unwrap();
-            assert_eq!((report.offered, report.handed), (count, count), "{report:?}");
-        }
+        frames.chunks(BURST_FRAMES).for_each(|burst| send_burst(self.wire.clone(), burst));
+    }
+
+    /// Sends frames at once, no more than it has room for, to a receiver that the kernel has not.
+    pub fn send_away(&self, frames: &[OwnedFrame]) {
+        send_burst(Wire { receiver: None, ..self.wire.clone() }, frames);
     }
 
     /// Sends the first `count` numbered frames of `shape`.
@@ -208,6 +225,15 @@ impl Pair {
         let said = run("ip", &["netns", "exec", FAR, "ping", "-c", "3", "-W", "5", &target]);
         assert_eq!(said.code(), Some(0), "{said:?}");
     }
+}
+
+fn send_burst(wire: Wire, burst: &[OwnedFrame]) {
+    let count = burst.len() as u64;
+    let (sender, load) = (SenderKind::Packet, Load::Replay(burst.into()));
+    let limits = Limits::new(Some(count), Some(WAIT_MAX)).unwrap();
+    let job = Job { sender, wire, load, cpus: Vec::new(), rate_per_sec: None, limits };
+    let report = ringside_transmit::run(&job, &|| false).unwrap();
+    assert_eq!((report.offered, report.handed), (count, count), "{report:?}");
 }
 
 /// True if `ringside SUBCOMMAND --help` speaks of `option`; else skips `test`.

@@ -12,7 +12,7 @@ const FLOWS: u32 = 64;
 
 /// Places in a frame of [`Shape`]: addresses of IPv4, ports of UDP.
 const ADDRESSES_AT: usize = 26;
-const PORTS_AT: usize = 34;
+pub const PORTS_AT: usize = 34;
 
 #[test]
 fn virtio_with_a_symmetric_key() {

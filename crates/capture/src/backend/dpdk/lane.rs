@@ -1,6 +1,7 @@
 //! A receive queue of DPDK's as a supply.
 
 use super::drivers::Stamps;
+use super::link::Link;
 use super::losses::{LaneLosses, Losses};
 use crate::backend::polled::{Supply, Taken};
 use ringside_core::{SourceError, Timestamp, TimestampKind};
@@ -26,6 +27,8 @@ pub(super) struct DpdkQueue {
     pub queue: Queue,
     pub shared: Arc<Shared>,
     pub losses: LaneLosses,
+    /// That of the card, watched by its first lane.
+    pub link: Option<Link>,
 }
 
 impl Stamps {
@@ -86,5 +89,11 @@ impl Supply for DpdkQueue {
         let counters = self.losses.may_report().then(|| self.shared.port.counters());
         let count = counters.and_then(Result::ok).map_or(0, |counters| counters.missed);
         self.shared.losses.of(&mut self.losses, count)
+    }
+
+    fn watch(&mut self) {
+        if let Some(link) = &mut self.link {
+            link.watch(&self.shared.port);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::drivers::{Release, counts_losses, release_of, stamps};
 use super::lane::{DpdkQueue, Shared};
+use super::link::Link;
 use super::losses::{LaneLosses, Losses};
 use crate::backend::in_driver::described;
 use crate::backend::opening::{Lane, OpenRequest, OpenWarning, OpenedLanes};
@@ -16,7 +17,6 @@ use ringside_filter::Prepared;
 use ringside_netdev::NetDevice;
 use ringside_sys::packet::CaptureDirection;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Bytes of a page: without huge pages each frame of a pool begins a new one.
 const PAGE_BYTES: u64 = 4096;
@@ -25,9 +25,6 @@ const OVERHEAD_BYTES: u64 = 128 + 128 + 64;
 /// Frames of a queue's memory: several bursts, and what a card's ring may hold.
 const FRAMES_MIN: u64 = 512;
 const FRAMES_MAX: u64 = 64 << 10;
-
-/// How long a card's link may take: some receive only seconds after they were started.
-const LINK_MAX: Duration = Duration::from_secs(9);
 
 /// How long libpcap may hold frames back that the kernel has stamped.
 const STAMPED_BEFORE_NS: u64 = 100_000_000 + MERGE_HOLD_NS;
@@ -53,16 +50,14 @@ pub(super) fn open(request: &OpenRequest) -> Result<OpenedLanes, BackendError> {
     let opened = attached.open(&plan.port_request(lanes, promiscuous)).map_err(refused)?;
     let interface = kernel.map(|kernel| KernelInterface::new(kernel, request.promiscuous));
     let interface = interface.transpose()?;
-    if device.is_card {
-        await_link(&opened, name);
-    }
+    let link = device.is_card.then(|| Link::of(&opened.port, name));
     // All that needs a privilege is open.
     eal::limit_threads().map_err(refused)?;
     let notes = notes(&device, &properties, lanes, request.direction, &plan);
     let way = format!("{}, {}", ringside_dpdk::release().map_err(refused)?, properties.driver);
     let warnings = warnings.map(OpenWarning::Merges).into_iter().collect();
     let left_program_on = bare.map(|kernel| kernel.name).filter(|name| has_program(name));
-    let lanes = sources(request, &device, &properties, filter, interface, opened);
+    let lanes = sources(request, &device, &properties, filter, interface, (opened, link));
     let way = Some(way);
     Ok(OpenedLanes { lanes, way, notes, warnings, left_program_on, ..OpenedLanes::default() })
 }
@@ -133,17 +128,6 @@ fn frames_of(memory_bytes: u64, room_bytes: u32) -> u64 {
     frames.clamp(FRAMES_MIN, FRAMES_MAX).next_power_of_two().min(FRAMES_MAX)
 }
 
-fn await_link(opened: &Opened, name: &str) {
-    let start = Instant::now();
-    while !opened.port.link_is_up() {
-        if start.elapsed() > LINK_MAX {
-            tracing::warn!("{name}: its link is down; frames come once it is up");
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// What is not as one might think.
 fn notes(
     device: &Device,
@@ -188,7 +172,7 @@ fn sources(
     properties: &Properties,
     filter: Option<Prepared>,
     interface: Option<KernelInterface>,
-    opened: Opened,
+    (opened, mut link): (Opened, Option<Link>),
 ) -> Vec<Lane> {
     let release = release();
     let driver = properties.driver.as_str();
@@ -213,6 +197,7 @@ fn sources(
             queue: opened_queue,
             shared: shared.clone(),
             losses: LaneLosses::new(queue == 0),
+            link: link.take(),
         };
         let source = PolledSource::new(Parts {
             supply,
