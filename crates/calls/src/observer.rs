@@ -147,6 +147,6 @@ impl Observer for CallsObserver<'_> {
         transport.finish(&mut Reader { tracker, kept_bytes });
         self.tracker.finish();
         self.give();
-        self.sinks.tick();
+        self.sinks.finish();
     }
 }

@@ -7,11 +7,11 @@ mod record_args;
 use crate::inputs::Inputs;
 use crate::record::{self, Addition, RunArgs};
 use anyhow::ensure;
-pub use log_args::{LogArgs, possible_names};
+pub use log_args::{LogArgs, Sinks, possible_names};
 pub use record_args::RecordArgs;
 use ringside_inspect::Observer;
-use ringside_logs::{Monitor, MonitorHandle, Watched};
-use ringside_report::{flows, logs::Account, stdout::WatchedStdout};
+use ringside_logs::{Logged, Monitor, MonitorHandle, Watched};
+use ringside_report::{flows, logs::Account, outputs::Outputs};
 use ringside_rules::language::RuleSet;
 use ringside_session::{KeepOptions, RunReport, check_output};
 use ringside_terminal::{BottomLine, say};
@@ -24,7 +24,10 @@ pub trait Finder {
     /// Finds them.
     type Observer: Watched + 'static;
 
-    /// What it is called.
+    /// What it finds.
+    type Record: Logged;
+
+    /// What it is called, and its records in servers.
     const NAME: &'static str;
 
     /// Where packets come from.
@@ -39,9 +42,8 @@ pub trait Finder {
     /// Refuses what does not go together in its own options.
     fn check(&self) -> anyhow::Result<()>;
 
-    /// What finds the records, and writes them. What is wrong with standard output is known to
-    /// `stdout`.
-    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<Self::Observer>;
+    /// What finds the records, and writes them.
+    fn observer(&self, run: &mut LogRun) -> anyhow::Result<Self::Observer>;
 
     /// Rules by which packets of files are taken.
     fn rules(&self) -> Option<RuleSet> {
@@ -63,6 +65,29 @@ pub trait Finder {
     }
 }
 
+/// What logs are opened for.
+pub struct LogRun {
+    /// What the records are called.
+    pub kind: &'static str,
+    /// Packets come from files.
+    pub is_stored: bool,
+    /// `--json` was given.
+    pub json: bool,
+    /// How the outputs fare.
+    pub outputs: Outputs,
+}
+
+impl LogRun {
+    fn new<F: Finder>(args: &F) -> LogRun {
+        LogRun {
+            kind: F::NAME,
+            is_stored: args.inputs().is_stored(),
+            json: args.run_args().json,
+            outputs: Outputs::default(),
+        }
+    }
+}
+
 /// Says what is wrong with what was found, if something is; true if so.
 fn tell_problem<F: Finder>(status: &<F::Observer as Watched>::Status) -> bool {
     let problem = F::problem(status);
@@ -74,7 +99,11 @@ pub fn run<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
     if args.inputs().open.list_interfaces(args.run_args().json)? {
         return Ok(ExitCode::SUCCESS);
     }
+    if args.logs().outlets.print_tables::<F::Record>(F::NAME)? {
+        return Ok(ExitCode::SUCCESS);
+    }
     args.inputs().check(F::NAME, args.run_args())?;
+    args.logs().outlets.check(F::NAME)?;
     args.check()?;
     if args.inputs().is_stored() {
         return stored(args);
@@ -97,10 +126,10 @@ fn stored<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
     if let Some(rules) = args.rules() {
         stored.judge_by(rules);
     }
-    let stdout = WatchedStdout::default();
-    let mut monitor = Monitor::new(args.observer(&stdout)?);
+    let mut run = LogRun::new(args);
+    let mut monitor = Monitor::new(args.observer(&mut run)?);
     let handle = monitor.handle();
-    let mut look = || stdout.check().and_then(|()| handle.check_logs());
+    let mut look = || run.outputs.look().and_then(|()| handle.check_logs());
     let read = stored.show(&mut monitor, &mut look);
     let status = handle.status();
     // What was read before an error is shown all the same.
@@ -108,8 +137,9 @@ fn stored<F: Finder>(args: &F) -> anyhow::Result<ExitCode> {
     let has_problem = tell_problem::<F>(&status);
     stored.tell_notices();
     let read = read?;
-    stdout.check()?;
+    let all_arrived = run.outputs.finish()?;
     ensure!(is_whole, "a log is not whole, or the account does not balance");
+    ensure!(all_arrived, "a server did not get all records");
     Ok(if has_problem { ExitCode::FAILURE } else { stored.exit_code(read) })
 }
 
@@ -118,7 +148,7 @@ struct Logger<'a, F: Finder> {
     args: &'a F,
     /// From the start of the run on.
     handle: Option<MonitorHandle<<F::Observer as Watched>::Status>>,
-    stdout: WatchedStdout,
+    run: LogRun,
     /// It was said that a log is not written any more.
     is_said: bool,
     /// It was said what is wrong with what was found.
@@ -127,14 +157,14 @@ struct Logger<'a, F: Finder> {
 
 impl<'a, F: Finder> Logger<'a, F> {
     fn new(args: &'a F) -> Logger<'a, F> {
-        let stdout = WatchedStdout::default();
-        Logger { args, handle: None, stdout, is_said: false, has_problem: false }
+        let run = LogRun::new(args);
+        Logger { args, handle: None, run, is_said: false, has_problem: false }
     }
 }
 
 impl<F: Finder> Addition for Logger<'_, F> {
     fn observers(&mut self) -> anyhow::Result<Vec<Box<dyn Observer>>> {
-        let monitor = Monitor::new(self.args.observer(&self.stdout)?);
+        let monitor = Monitor::new(self.args.observer(&mut self.run)?);
         self.handle = Some(monitor.handle());
         Ok(vec![Box::new(monitor)])
     }
@@ -148,7 +178,7 @@ impl<F: Finder> Addition for Logger<'_, F> {
     }
 
     fn each_second(&mut self, _bottom: &BottomLine) -> io::Result<()> {
-        self.stdout.check()?;
+        self.run.outputs.look()?;
         if let Some(handle) = self.handle.as_ref().filter(|_| !self.has_problem) {
             self.has_problem = tell_problem::<F>(&handle.status());
         }
@@ -169,7 +199,6 @@ impl<F: Finder> Addition for Logger<'_, F> {
         let status = handle.status();
         let is_whole = F::account(&status).finish(self.args.run_args().json, delivered)?;
         self.has_problem = self.has_problem || tell_problem::<F>(&status);
-        self.stdout.check()?;
-        Ok(is_whole)
+        self.run.outputs.finish().map(|all_arrived| all_arrived && is_whole)
     }
 }

@@ -18,6 +18,7 @@ mod live;
 mod logging;
 mod metrics;
 mod open_args;
+mod outlet_args;
 mod pinned;
 mod print_args;
 mod range_args;

@@ -131,6 +131,6 @@ impl Observer for DnsObserver<'_> {
         let out = &mut |transaction: Transaction| sinks.put(&transaction);
         transport.finish(&mut Tracker { shared, out });
         shared.transactions.finish(&mut shared.ledger, out);
-        sinks.tick();
+        sinks.finish();
     }
 }

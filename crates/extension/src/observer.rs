@@ -142,7 +142,7 @@ impl Observer for ExtensionObserver {
         if !self.is_stopped() {
             self.end_fault = self.guest.end().err().map(|faulted| faulted.fault);
         }
-        self.guest.host_mut().sinks.tick();
+        self.guest.host_mut().sinks.finish();
     }
 
     fn runs_programs(&self) -> bool {

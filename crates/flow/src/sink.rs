@@ -40,7 +40,8 @@ pub struct SinkCounts {
     pub queue_full: RecordSums,
     /// Lost because the spool was at its limit: the oldest of it.
     pub spool_full: RecordSums,
-    /// Lost because the collector's host said that no program takes them there.
+    /// Lost because the collector's host said that no program takes them there, or the server
+    /// refused them.
     pub refused: RecordSums,
     /// Lost because they were not delivered when the time for that was over.
     pub undelivered: RecordSums,

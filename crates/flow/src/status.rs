@@ -82,5 +82,6 @@ fn sink(counts: &SinkCounts) -> Value {
             "records": sums.records, "packets": sums.held.packets, "bytes": sums.held.octets,
         })
     };
-    object(counts.named().map(|(name, sums)| (name, records(sums))))
+    let inherited = ("inherited", &counts.inherited);
+    object(counts.named().into_iter().chain([inherited]).map(|(name, sums)| (name, records(sums))))
 }

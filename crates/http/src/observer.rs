@@ -132,6 +132,6 @@ impl Observer for HttpObserver<'_> {
         let HttpObserver { transport, shared, sinks, .. } = self;
         let out = &mut |transaction: Transaction| sinks.put(&transaction);
         transport.finish(&mut Tracker { shared, out });
-        self.sinks.tick();
+        self.sinks.finish();
     }
 }

@@ -15,12 +15,40 @@ pub struct LogCounts {
     pub inexpressible: u64,
     /// Lost because writing failed.
     pub write_failed: u64,
+    /// Of an outlet: on disk, for a server that does not have them yet.
+    pub spooled: u64,
+    /// Of an outlet: lost because what waited in memory was at its limit.
+    pub queue_full: u64,
+    /// Of an outlet: lost because the spool was at its limit.
+    pub spool_full: u64,
+    /// Of an outlet: lost because the server refused them.
+    pub refused: u64,
+    /// Of an outlet: lost because they were not delivered when the time for that was over.
+    pub undelivered: u64,
+    /// Of all these: found in the spool of an earlier run.
+    pub inherited: u64,
 }
 
 impl LogCounts {
     /// The records that were given.
     pub fn given(&self) -> u64 {
-        self.delivered + self.waiting + self.inexpressible + self.write_failed
+        let total: u64 = self.named().into_iter().map(|(_, count)| count).sum();
+        total.saturating_sub(self.inherited)
+    }
+
+    /// All of them that are apart from each other, by their names in output formats.
+    pub fn named(&self) -> [(&'static str, u64); 9] {
+        [
+            ("delivered", self.delivered),
+            ("waiting", self.waiting),
+            ("spooled", self.spooled),
+            ("inexpressible", self.inexpressible),
+            ("write_failed", self.write_failed),
+            ("queue_full", self.queue_full),
+            ("spool_full", self.spool_full),
+            ("refused", self.refused),
+            ("undelivered", self.undelivered),
+        ]
     }
 }
 

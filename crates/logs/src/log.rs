@@ -22,6 +22,11 @@ pub trait RecordSink<R>: Send {
     /// Time has passed: what waits for company need not wait any more.
     fn tick(&mut self) {}
 
+    /// No record will come again.
+    fn finish(&mut self) {
+        self.tick();
+    }
+
     /// What became of the records.
     fn counts(&self) -> LogCounts;
 

@@ -35,6 +35,11 @@ impl<'s, R: Logged> Sinks<'s, R> {
         self.sinks.iter_mut().for_each(|(_, sink)| sink.tick());
     }
 
+    /// No record will come again.
+    pub fn finish(&mut self) {
+        self.sinks.iter_mut().for_each(|(_, sink)| sink.finish());
+    }
+
     /// True if each was given this number of records.
     pub fn were_given(&self, records: u64) -> bool {
         self.sinks.iter().all(|(_, sink)| sink.counts().given() == records)

@@ -1,10 +1,8 @@
 //! The table of the largest flows, and the account, for people and programs.
 
 mod caches;
-mod outputs;
 
 pub use caches::{tell_metered, tell_of_dead};
-pub use outputs::Outputs;
 use ringside_capture::run::OBSERVERS;
 use ringside_core::Ledger;
 use ringside_flow::ledger::NoFlow;

@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! What runs and tools report: texts for people, and JSON for programs.
 //!
-//! - [`logs`] is what they have in common that write a line for each record.
+//! - [`logs`] is what they have in common that write a line for each record, [`outputs`] how
+//!   collectors and servers of records fare.
 //! - [`run`] is said of every run that receives, while it lasts and at its end, [`flows`] in
 //!   addition of one that adds packets up, [`http`] and [`dns`] of one that finds transactions,
 //!   [`tls`] of one that finds handshakes, [`extension`] of what an analyzer of the user's own
@@ -34,6 +35,7 @@ pub mod interfaces;
 pub mod lab;
 pub mod logs;
 mod losses;
+pub mod outputs;
 pub mod pins;
 pub mod read;
 pub mod repair;
@@ -42,7 +44,7 @@ pub mod rules;
 pub mod run;
 pub mod send;
 pub mod status;
-pub mod stdout;
+mod stdout;
 pub mod tls;
 
 pub use losses::losses;

@@ -86,9 +86,17 @@ pub fn stream_losses(out: &mut String, streams: &StreamLedger) {
 /// What became of the records. `inexpressible` says which of them a format cannot say.
 pub fn written(out: &mut String, logs: &[LogStatus], inexpressible: &str) {
     for LogStatus { name, counts, .. } in logs {
-        count(out, "  written", counts.delivered, &format!("lines: {name}"));
-        if counts.inexpressible > 0 {
-            count(out, "  inexpressible", counts.inexpressible, inexpressible);
+        for (what, records) in counts.named() {
+            match what {
+                "delivered" => count(out, "  written", records, &format!("lines: {name}")),
+                _ if records == 0 => {}
+                "inexpressible" => count(out, "  inexpressible", records, inexpressible),
+                what => count(out, &format!("  {what}"), records, &format!("lines: {name}")),
+            }
+        }
+        if counts.inherited > 0 {
+            let note = format!("of these, from an earlier run: {name}");
+            count(out, "  inherited", counts.inherited, &note);
         }
     }
 }

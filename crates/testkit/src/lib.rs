@@ -16,6 +16,7 @@ pub mod netmap;
 pub mod quic;
 pub mod random;
 pub mod rules;
+pub mod server;
 pub mod stacks;
 mod wait;
 

@@ -127,6 +127,6 @@ impl Observer for TlsObserver<'_> {
         let out = &mut |found: Handshake| sinks.put(&found);
         transport.finish(&mut Tracker { shared, quic, out });
         quic.finish(shared, out);
-        self.sinks.tick();
+        self.sinks.finish();
     }
 }

@@ -52,6 +52,7 @@ const FOLDERS: &[&str] = &[
     "crates/logs/",
     "crates/meter/",
     "crates/netdev/",
+    "crates/outlet/",
     "crates/pcap/",
     "crates/print/",
     "crates/proto/",

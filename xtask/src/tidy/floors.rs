@@ -30,6 +30,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-logs", 3),
     ("ringside-client", 3),
     ("ringside-export", 4),
+    ("ringside-outlet", 4),
     ("ringside-http", 4),
     ("ringside-dns", 4),
     ("ringside-extension", 4),

@@ -1,12 +1,12 @@
 //! `ringside analyze`: what an analyzer of the user's own finds.
 
 use crate::inputs::Inputs;
-use crate::logging::{self, Finder, LogArgs, RecordArgs};
+use crate::logging::{self, Finder, LogArgs, LogRun, RecordArgs};
 use crate::record::RunArgs;
 use anyhow::Context;
 use clap::Args;
 use ringside_extension::{ExtensionObserver, ExtensionStatus, read_extension, text, trial};
-use ringside_report::{extension, logs::Account, stdout::WatchedStdout};
+use ringside_report::{extension, logs::Account};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,6 +56,7 @@ pub fn run(args: AnalyzeArgs) -> anyhow::Result<ExitCode> {
 
 impl Finder for AnalyzeArgs {
     type Observer = ExtensionObserver;
+    type Record = ringside_extension::Found;
 
     const NAME: &'static str = "analyze";
 
@@ -75,14 +76,14 @@ impl Finder for AnalyzeArgs {
         self.records.check(self.run.json)
     }
 
-    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<ExtensionObserver> {
+    fn observer(&self, run: &mut LogRun) -> anyhow::Result<ExtensionObserver> {
         let path = || format!("--extension {}", self.extension.display());
         let file = read_extension(&self.extension).with_context(path)?;
         let name = self.extension.file_stem().unwrap_or_default().to_string_lossy();
         let exe = std::env::current_exe().context("finding this program, to try an object")?;
         trial::try_in_child(&file, &exe, &[OBJECT_CHILD.into()]).with_context(path)?;
-        let sink = self.records.sink(text, stdout, self.run.json)?;
-        ExtensionObserver::new(&name, &file, vec![sink]).with_context(path)
+        let sinks = self.records.sinks(text, run)?;
+        ExtensionObserver::new(&name, &file, sinks).with_context(path)
     }
 
     fn account(status: &ExtensionStatus) -> Account<'_> {

@@ -4,14 +4,14 @@ mod kernel;
 mod one;
 
 use crate::inputs::Inputs;
-use crate::logging::{self, Finder, LogArgs, RecordArgs};
+use crate::logging::{self, Finder, LogArgs, LogRun, RecordArgs};
 use crate::record::RunArgs;
 use anyhow::ensure;
 use clap::Args;
 use kernel::Counted;
 use one::OneCall;
 use ringside_calls::{CallsObserver, CallsStatus, Options, text};
-use ringside_report::{calls, logs::Account, stdout::WatchedStdout};
+use ringside_report::{calls, logs::Account};
 use std::process::ExitCode;
 
 /// Arguments of `calls`.
@@ -27,6 +27,7 @@ use std::process::ExitCode;
   ringside calls -r trace.pcap --ladder 1-42@10.0.0.1   who said what to whom in this call
   ringside calls -r trace.pcap --save 1-42@10.0.0.1 call.pcapng    its signalling and its media
   ringside calls -r trace.pcap --audio 1-42@10.0.0.1 call.wav      what was said, of G.711
+  ringside calls --outlet clickhouse://db.example/net --outlet-ddl    its table, to be created
 
 A number that was not seen is absent, and none stands in its place.
 Signals: SIGINT and SIGTERM end it in order, with the calls that are not over.")]
@@ -74,6 +75,7 @@ pub fn run(args: CallsCommandArgs) -> anyhow::Result<ExitCode> {
 
 impl Finder for CallsCommandArgs {
     type Observer = CallsObserver<'static>;
+    type Record = ringside_calls::Call;
 
     const NAME: &'static str = "calls";
 
@@ -99,15 +101,15 @@ impl Finder for CallsCommandArgs {
         self.calls.records.check(self.run.json)
     }
 
-    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<CallsObserver<'static>> {
-        let sink = self.calls.records.sink(text, stdout, self.run.json)?;
+    fn observer(&self, run: &mut LogRun) -> anyhow::Result<CallsObserver<'static>> {
+        let sinks = self.calls.records.sinks(text, run)?;
         let finds_unannounced = self.calls.rtp_heuristic;
         let kernel = match self.calls.rtp {
             Counted::User => None,
             Counted::Kernel => Some(kernel::media(&self.inputs.open)?),
         };
         let options = Options { finds_unannounced, kernel, ..Options::default() };
-        Ok(CallsObserver::new(options, vec![sink]))
+        Ok(CallsObserver::new(options, sinks))
     }
 
     fn account(status: &CallsStatus) -> Account<'_> {

@@ -1,11 +1,11 @@
 //! `ringside dns`: DNS transactions, a line each.
 
 use crate::inputs::Inputs;
-use crate::logging::{self, Finder, LogArgs, RecordArgs};
+use crate::logging::{self, Finder, LogArgs, LogRun, RecordArgs};
 use crate::record::RunArgs;
 use clap::Args;
 use ringside_dns::{DnsObserver, DnsStatus, Limits, text};
-use ringside_report::{dns, logs::Account, stdout::WatchedStdout};
+use ringside_report::{dns, logs::Account};
 use std::process::ExitCode;
 
 /// Arguments of `dns`.
@@ -19,6 +19,7 @@ use std::process::ExitCode;
   ringside dns -r /data/eth1 --last 10m                   of the ten minutes up to the newest packet
   ringside dns -r trace.pcap --json --names ecs           in the words of Elastic
   ringside dns -r trace.pcap --log-format zeek > dns.log  as Zeek's own log
+  sudo ringside dns -i eth1 --outlet clickhouse://db.example/net --outlet-create
 
 Queries without an answer, and answers without a query, are lines too, with the reason.
 Signals: SIGINT and SIGTERM end it in order, with the queries that wait for an answer.")]
@@ -40,6 +41,7 @@ pub fn run(args: DnsArgs) -> anyhow::Result<ExitCode> {
 
 impl Finder for DnsArgs {
     type Observer = DnsObserver<'static>;
+    type Record = ringside_dns::Transaction;
 
     const NAME: &'static str = "dns";
 
@@ -59,9 +61,9 @@ impl Finder for DnsArgs {
         self.records.check(self.run.json)
     }
 
-    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<DnsObserver<'static>> {
-        let sink = self.records.sink(text, stdout, self.run.json)?;
-        Ok(DnsObserver::new(Limits::default(), vec![sink]))
+    fn observer(&self, run: &mut LogRun) -> anyhow::Result<DnsObserver<'static>> {
+        let sinks = self.records.sinks(text, run)?;
+        Ok(DnsObserver::new(Limits::default(), sinks))
     }
 
     fn account(status: &DnsStatus) -> Account<'_> {

@@ -13,7 +13,8 @@ use clap::Args;
 use outputs::FlowArgs;
 use ringside_flow::{FlowMonitor, FlowStatus, MonitorHandle};
 use ringside_inspect::Observer;
-use ringside_report::flows::{self, Outputs, Shown};
+use ringside_report::flows::{self, Shown};
+use ringside_report::outputs::Outputs;
 use ringside_session::{KeepOptions, MeteringReport, RunReport};
 use ringside_terminal::{BottomLine, Screen};
 use std::io;
@@ -35,6 +36,7 @@ use std::process::ExitCode;
   sudo ringside flows -i eth1 --export udp:192.0.2.7:9995 --export-format netflow9
   sudo ringside flows -i eth1 --export tcp:nms.example --spool /var/spool/ringside
   ringside flows -r trace.pcap --export file:flows.ipfix a file of RFC 5655
+  sudo ringside flows -i eth1 --outlet clickhouse://db.example/net --outlet-spool /var/spool/rs
 
 Signals: SIGINT and SIGTERM end it in order, with the records of all flows that are there.")]
 pub struct FlowsArgs {
@@ -54,6 +56,9 @@ pub struct FlowsArgs {
 /// Runs the subcommand.
 pub fn run(args: FlowsArgs) -> anyhow::Result<ExitCode> {
     if args.inputs.open.list_interfaces(args.run.json)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.flows.print_tables()? {
         return Ok(ExitCode::SUCCESS);
     }
     args.check()?;

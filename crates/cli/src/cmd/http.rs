@@ -4,13 +4,13 @@ mod heads;
 mod outputs;
 
 use crate::inputs::Inputs;
-use crate::logging::{self, Finder, LogArgs};
+use crate::logging::{self, Finder, LogArgs, LogRun};
 use crate::record::RunArgs;
 use anyhow::ensure;
 use clap::Args;
 use outputs::HttpArgs;
 use ringside_http::{HttpObserver, HttpStatus};
-use ringside_report::{http, logs::Account, stdout::WatchedStdout};
+use ringside_report::{http, logs::Account};
 use ringside_rules::language::RuleSet;
 use ringside_session::{KeepOptions, RulesFrom};
 use std::process::ExitCode;
@@ -29,6 +29,7 @@ use std::process::ExitCode;
   ringside http -r trace.pcap --json --names ecs          in the words of Elastic
   ringside http -r trace.pcap --log-format zeek > http.log    as Zeek's own log
   ringside http -r trace.pcap | goaccess --log-format=COMBINED -
+  sudo ringside http -i eth1 --outlet otlp://logs.example --outlet-spool /var/spool/ringside
 
 Passwords, cookies and secrets in URLs are hidden unless --credentials asks for them.
 Signals: SIGINT and SIGTERM end it in order, with the transactions that are not over.")]
@@ -50,6 +51,7 @@ pub fn run(args: HttpCommandArgs) -> anyhow::Result<ExitCode> {
 
 impl Finder for HttpCommandArgs {
     type Observer = HttpObserver<'static>;
+    type Record = ringside_http::Transaction;
 
     const NAME: &'static str = "http";
 
@@ -73,8 +75,8 @@ impl Finder for HttpCommandArgs {
         self.http.check(self.run.json)
     }
 
-    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<HttpObserver<'static>> {
-        self.http.observer(stdout, self.run.json)
+    fn observer(&self, run: &mut LogRun) -> anyhow::Result<HttpObserver<'static>> {
+        self.http.observer(run)
     }
 
     fn rules(&self) -> Option<RuleSet> {

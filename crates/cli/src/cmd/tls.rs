@@ -1,10 +1,10 @@
 //! `ringside tls`: TLS handshakes, a line each.
 
 use crate::inputs::Inputs;
-use crate::logging::{self, Finder, LogArgs, RecordArgs};
+use crate::logging::{self, Finder, LogArgs, LogRun, RecordArgs};
 use crate::record::RunArgs;
 use clap::Args;
-use ringside_report::{logs::Account, stdout::WatchedStdout, tls};
+use ringside_report::{logs::Account, tls};
 use ringside_tls::{TlsObserver, TlsStatus, text};
 use std::process::ExitCode;
 
@@ -19,6 +19,7 @@ use std::process::ExitCode;
   ringside tls -r /data/eth1 --last 10m                   of the ten minutes up to the newest packet
   ringside tls -r trace.pcap --json --names ecs           in the words of Elastic
   ringside tls -r trace.pcap --log-format zeek > ssl.log  as Zeek's own log
+  sudo ringside tls -i eth1 --outlet otlp://logs.example --outlet-spool /var/spool/ringside
 
 Over TCP and QUIC; nothing is decrypted but the first packets of QUIC, whose keys lie open.
 Handshakes that are not answered are lines too, with the reason.
@@ -41,6 +42,7 @@ pub fn run(args: TlsArgs) -> anyhow::Result<ExitCode> {
 
 impl Finder for TlsArgs {
     type Observer = TlsObserver<'static>;
+    type Record = ringside_tls::Handshake;
 
     const NAME: &'static str = "tls";
 
@@ -60,9 +62,9 @@ impl Finder for TlsArgs {
         self.records.check(self.run.json)
     }
 
-    fn observer(&self, stdout: &WatchedStdout) -> anyhow::Result<TlsObserver<'static>> {
-        let sink = self.records.sink(text, stdout, self.run.json)?;
-        Ok(TlsObserver::new(ringside_streams::Limits::default(), vec![sink]))
+    fn observer(&self, run: &mut LogRun) -> anyhow::Result<TlsObserver<'static>> {
+        let sinks = self.records.sinks(text, run)?;
+        Ok(TlsObserver::new(ringside_streams::Limits::default(), sinks))
     }
 
     fn account(status: &TlsStatus) -> Account<'_> {

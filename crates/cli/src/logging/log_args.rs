@@ -1,16 +1,21 @@
 //! The log that records are written to: its file, and when that is put aside.
 
+use super::LogRun;
 use crate::open_args::stdout_stream;
+use crate::outlet_args::OutletArgs;
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringside_logs::{Format, Log, LogFile, Logged, RecordSink, Rotation};
 use ringside_record::Names;
-use ringside_report::stdout::WatchedStdout;
+use ringside_report::outputs::Outputs;
 use ringside_terminal::units;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Sinks by their names.
+pub type Sinks<R> = Vec<(String, Box<dyn RecordSink<R>>)>;
 
 /// Options of a log.
 #[derive(Args)]
@@ -36,6 +41,9 @@ pub struct LogArgs {
     #[arg(long, value_name = "N", default_value_t = Rotation::KEPT, requires = "log")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(Rotation::KEPT_MAX)))]
     log_keep: u32,
+
+    #[command(flatten)]
+    pub outlets: OutletArgs,
 }
 
 impl LogArgs {
@@ -64,14 +72,26 @@ impl LogArgs {
         Ok(())
     }
 
-    /// The log with its name, in a format.
-    pub fn sink<R: Logged>(
+    /// The log with its name, in a format, and the outlets.
+    pub fn sinks<R: Logged>(
         &self,
         format: Box<dyn Format<R>>,
-        stdout: &WatchedStdout,
+        run: &mut LogRun,
+    ) -> anyhow::Result<Sinks<R>> {
+        let mut sinks = vec![self.log(format, &run.outputs)?];
+        for (name, outlet) in self.outlets.open::<R>(run.kind, run.is_stored, &mut run.outputs)? {
+            sinks.push((name, Box::new(outlet)));
+        }
+        Ok(sinks)
+    }
+
+    fn log<R: Logged>(
+        &self,
+        format: Box<dyn Format<R>>,
+        outputs: &Outputs,
     ) -> anyhow::Result<(String, Box<dyn RecordSink<R>>)> {
         let Some(path) = &self.log else {
-            let output = BufWriter::new(stdout.writer(stdout_stream()?));
+            let output = BufWriter::new(outputs.writer(stdout_stream()?));
             return Ok(("lines".into(), Box::new(Log::to_stream(output, format))));
         };
         let rotation = Rotation {

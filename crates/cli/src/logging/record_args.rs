@@ -1,9 +1,8 @@
 //! Options of records that no other program has a format of its own for.
 
-use super::{LogArgs, possible_names};
+use super::{LogArgs, LogRun, Sinks, possible_names};
 use clap::Args;
-use ringside_logs::{Logged, RecordFormat, RecordLines, RecordSink};
-use ringside_report::stdout::WatchedStdout;
+use ringside_logs::{Logged, RecordFormat, RecordLines};
 
 /// How a record is a line, and where that goes.
 #[derive(Args)]
@@ -30,14 +29,13 @@ impl RecordArgs {
         self.logs.check(json, format.name(), is_json, format.has_names())
     }
 
-    /// The log with its name; `text` is what people read of a record.
-    pub fn sink<R: Logged>(
+    /// The log with its name, and the outlets; `text` is what people read of a record.
+    pub fn sinks<R: Logged>(
         &self,
         text: fn(&R) -> String,
-        stdout: &WatchedStdout,
-        json: bool,
-    ) -> anyhow::Result<(String, Box<dyn RecordSink<R>>)> {
-        let lines = RecordLines::new(self.format(json), self.logs.names, text);
-        self.logs.sink(Box::new(lines), stdout)
+        run: &mut LogRun,
+    ) -> anyhow::Result<Sinks<R>> {
+        let lines = RecordLines::new(self.format(run.json), self.logs.names, text);
+        self.logs.sinks(Box::new(lines), run)
     }
 }

@@ -38,6 +38,7 @@ mod moved;
 mod observers;
 mod order;
 mod others;
+mod outlets;
 mod outputs;
 mod pf_ring;
 mod pin_rules;

@@ -140,6 +140,6 @@ impl Observer for SshObserver<'_> {
     fn finish(&mut self) {
         let SshObserver { transport, sinks, found } = self;
         transport.finish(&mut Finder { sinks, found });
-        self.sinks.tick();
+        self.sinks.finish();
     }
 }

@@ -3,8 +3,9 @@
 use anyhow::ensure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ringside_export::{Address, Options, Outlet, SpoolOptions, Watch};
+use ringside_export::{Address, Options, Outlet, SpoolOptions};
 use ringside_flow::{Format, RecordSink};
+use ringside_report::outputs::Outputs;
 use ringside_terminal::units;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -53,17 +54,17 @@ impl CollectorArgs {
         self.export.iter().try_for_each(|address| Ok(Outlet::check(address, self.export_format)?))
     }
 
-    /// The outlets with their names, and what shows how they fare; of records that are read from
-    /// files, or come as they do.
-    pub fn open(&self, is_stored: bool) -> anyhow::Result<(Sinks, Vec<Watch>)> {
-        let (mut sinks, mut watches) = (Sinks::new(), Vec::new());
+    /// The outlets with their names, of records that are read from files, or come as they do.
+    /// `outputs` says how they fare.
+    pub fn open(&self, is_stored: bool, outputs: &mut Outputs) -> anyhow::Result<Sinks> {
+        let mut sinks = Sinks::new();
         for address in &self.export {
             let outlet =
                 Outlet::open(address, self.export_format, &self.options(address, is_stored))?;
-            watches.push(outlet.watch());
+            outputs.add_collector(outlet.watch());
             sinks.push((address.to_string(), Box::new(outlet)));
         }
-        Ok((sinks, watches))
+        Ok(sinks)
     }
 
     fn options(&self, address: &Address, is_stored: bool) -> Options {

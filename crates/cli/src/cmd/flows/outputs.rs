@@ -2,20 +2,24 @@
 
 use super::collectors::CollectorArgs;
 use crate::open_args::stdout_stream;
+use crate::outlet_args::OutletArgs;
 use crate::record::free_bytes;
 use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringside_flow::{
-    Field, FlowMonitor, FlowTable, Limits, LineFormat, Lines, Names, Rank, TopOptions,
+    Field, FlowMonitor, FlowTable, Limits, LineFormat, Lines, Names, Rank, Record, TopOptions,
 };
-use ringside_report::flows::{Outputs, Shown};
+use ringside_report::{flows::Shown, outputs::Outputs};
 use ringside_terminal::units;
 use std::io::BufWriter;
 use std::time::Duration;
 
 /// Groups that a table shows unless asked otherwise: a screen.
 const TOP: usize = 20;
+
+/// What records are called in servers.
+const KIND: &str = "flows";
 
 /// What flows are, and what becomes of their records.
 #[derive(Args)]
@@ -58,6 +62,9 @@ pub struct FlowArgs {
 
     #[command(flatten)]
     collectors: CollectorArgs,
+
+    #[command(flatten)]
+    outlets: OutletArgs,
 }
 
 impl FlowArgs {
@@ -71,6 +78,11 @@ impl FlowArgs {
         }
     }
 
+    /// Prints the tables of servers, if that is what was asked for; true if so.
+    pub fn print_tables(&self) -> anyhow::Result<bool> {
+        self.outlets.print_tables::<Record>(KIND)
+    }
+
     /// Refuses what does not go together.
     pub fn check(&self, shown: Shown) -> anyhow::Result<()> {
         ensure!(
@@ -78,6 +90,7 @@ impl FlowArgs {
             "--names is for records: with --json or --csv, and without --group"
         );
         self.collectors.check()?;
+        self.outlets.check(KIND)?;
         self.limits().check().context("--idle, --active or --flow-memory")
     }
 
@@ -102,8 +115,11 @@ impl FlowArgs {
     /// the outputs fare.
     pub fn monitor(&self, shown: Shown, is_stored: bool) -> anyhow::Result<(FlowMonitor, Outputs)> {
         let table = FlowTable::new(self.limits())?;
-        let (mut sinks, watches) = self.collectors.open(is_stored)?;
-        let outputs = Outputs::new(watches);
+        let mut outputs = Outputs::default();
+        let mut sinks = self.collectors.open(is_stored, &mut outputs)?;
+        for (name, outlet) in self.outlets.open::<Record>(KIND, is_stored, &mut outputs)? {
+            sinks.push((name, Box::new(outlet)));
+        }
         if let Shown::Records(format) = shown {
             let output = BufWriter::new(outputs.writer(stdout_stream()?));
             sinks.push(("lines".into(), Box::new(Lines::new(output, format, self.names))));

@@ -1,10 +1,9 @@
 //! What becomes of transactions: options, and the log that they stand for.
 
-use crate::logging::{LogArgs, possible_names};
+use crate::logging::{LogArgs, LogRun, possible_names};
 use anyhow::ensure;
 use clap::Args;
 use ringside_http::{HttpLines, HttpObserver, Limits, LogFormat, Options};
-use ringside_report::stdout::WatchedStdout;
 
 /// What is made of transactions.
 #[derive(Args)]
@@ -64,20 +63,15 @@ impl HttpArgs {
         Ok(())
     }
 
-    /// What finds transactions, with its log; what is wrong with standard output is known to
-    /// `stdout`.
-    pub fn observer(
-        &self,
-        stdout: &WatchedStdout,
-        json: bool,
-    ) -> anyhow::Result<HttpObserver<'static>> {
-        let lines = HttpLines::new(self.format(json), self.logs.names);
+    /// What finds transactions, with its log.
+    pub fn observer(&self, run: &mut LogRun) -> anyhow::Result<HttpObserver<'static>> {
+        let lines = HttpLines::new(self.format(run.json), self.logs.names);
         let lines = lines.with_syslog_host(self.syslog_prefix.clone());
         let options = Options {
             limits: Limits::default(),
             shows_credentials: self.credentials,
             headers_only: self.headers_only,
         };
-        Ok(HttpObserver::new(options, vec![self.logs.sink(Box::new(lines), stdout)?]))
+        Ok(HttpObserver::new(options, self.logs.sinks(Box::new(lines), run)?))
     }
 }

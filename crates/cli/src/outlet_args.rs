@@ -1,0 +1,94 @@
+//! Servers that take records: options, and the outlets that they stand for.
+
+use anyhow::ensure;
+use clap::Args;
+use ringside_outlet::{Address, Options, Outlet, OutletError, SPOOL_BYTES_MIN, SpoolOptions};
+use ringside_record::Record;
+use ringside_report::outputs::Outputs;
+use ringside_terminal::{say, units};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Where else records go.
+#[derive(Args)]
+pub struct OutletArgs {
+    /// Send records to a server too: clickhouse://HOST:PORT/DATABASE/TABLE or
+    /// otlp://HOST:PORT/PATH. Several times for several. Without a port it is 8123 or 4318, without
+    /// a table the subcommand's name, without a path /v1/logs.
+    #[arg(long, value_name = "SERVER")]
+    outlet: Vec<Address>,
+
+    /// Keep records in a directory until the server has acknowledged them, also over the end of the
+    /// run: the next one delivers what is left. Else they wait in memory.
+    #[arg(long, value_name = "DIR", requires = "outlet")]
+    outlet_spool: Option<PathBuf>,
+
+    /// Most bytes of the spool, for each server. When it is full the oldest records are lost.
+    #[arg(long, value_name = "SIZE", value_parser = units::file_bytes, default_value = "1GiB")]
+    #[arg(requires = "outlet_spool")]
+    outlet_spool_max: u64,
+
+    /// Create a table that is missing (ClickHouse).
+    #[arg(long, requires = "outlet")]
+    outlet_create: bool,
+
+    /// Print the statement that creates the table (ClickHouse), and end.
+    #[arg(long, requires = "outlet")]
+    outlet_ddl: bool,
+}
+
+impl OutletArgs {
+    /// Refuses what does not go together, for records that are called `kind`.
+    pub fn check(&self, kind: &str) -> anyhow::Result<()> {
+        let names = self.outlet.iter().map(|address| address.for_records(kind).to_string());
+        let names: BTreeSet<_> = names.collect();
+        ensure!(names.len() == self.outlet.len(), "--outlet names a server twice");
+        let (bytes, least) = (self.outlet_spool_max, SPOOL_BYTES_MIN);
+        ensure!(bytes >= least, OutletError::SpoolBytes { bytes, least });
+        Ok(())
+    }
+
+    /// Prints what creates the tables of records `R`, which are called `kind`, if that is what was
+    /// asked for; true if so.
+    pub fn print_tables<R: Record>(&self, kind: &str) -> anyhow::Result<bool> {
+        if !self.outlet_ddl {
+            return Ok(false);
+        }
+        let tables: Vec<_> =
+            self.outlet.iter().filter_map(|address| address.create_table::<R>(kind)).collect();
+        ensure!(
+            !tables.is_empty(),
+            "--outlet-ddl is for clickhouse://: no other server has tables"
+        );
+        for table in tables {
+            say::data(format_args!("{table};"))?;
+        }
+        Ok(true)
+    }
+
+    /// The outlets with their names; of records that are read from files (`is_stored`), or come as
+    /// they do. `outputs` says how they fare.
+    pub fn open<R: Record>(
+        &self,
+        kind: &str,
+        is_stored: bool,
+        outputs: &mut Outputs,
+    ) -> anyhow::Result<Vec<(String, Outlet)>> {
+        let spool = self.outlet_spool.as_ref().map(|folder| SpoolOptions {
+            folder: folder.clone(),
+            bytes_max: self.outlet_spool_max,
+        });
+        let options = Options {
+            spool,
+            waits_for_room: is_stored,
+            creates_table: self.outlet_create,
+            ..Options::default()
+        };
+        let open = |address: &Address| {
+            let outlet = Outlet::open::<R>(address, kind, &options)?;
+            outputs.add_server(outlet.watch());
+            Ok((address.for_records(kind).to_string(), outlet))
+        };
+        self.outlet.iter().map(open).collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! Which server, as users write it.
+
+use crate::clickhouse::create_table;
+use crate::error::OutletError;
+use ringside_record::Record;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+use ureq::http::Uri;
+
+/// Port of ClickHouse's HTTP interface.
+const CLICKHOUSE_PORT: u16 = 8123;
+/// Port and path of OTLP over HTTP, by its specification.
+const OTLP_PORT: u16 = 4318;
+const OTLP_PATH: &str = "/v1/logs";
+
+/// Longest name of a database or a table.
+const NAME_BYTES_MAX: usize = 100;
+
+/// A server, and where records go there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    /// `HOST:PORT`, with brackets around IPv6.
+    pub host: String,
+    /// Name and password.
+    pub user: Option<(String, String)>,
+    /// What takes the records.
+    pub place: Place,
+}
+
+/// What takes the records of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A table of ClickHouse.
+    ClickHouse {
+        /// Its database.
+        database: String,
+        /// Its name; that of the records' kind if none was written.
+        table: Option<String>,
+    },
+    /// Log records of OpenTelemetry.
+    Otlp {
+        /// Path of the service.
+        path: String,
+    },
+}
+
+impl FromStr for Address {
+    type Err = OutletError;
+
+    /// # Errors
+    /// It names no outlet, or asks for encryption.
+    fn from_str(text: &str) -> Result<Address, OutletError> {
+        let wrong = |reason| OutletError::Address { text: without_password(text), reason };
+        let (scheme, _) = text
+            .split_once("://")
+            .ok_or_else(|| wrong("it does not begin with clickhouse:// or otlp://"))?;
+        if matches!(scheme, "https" | "clickhouses" | "clickhouse+https" | "otlps" | "otlp+https") {
+            return Err(OutletError::Tls { scheme: scheme.to_owned() });
+        }
+        if !matches!(scheme, "clickhouse" | "otlp") {
+            return Err(wrong("it does not begin with clickhouse:// or otlp://"));
+        }
+        let uri: Uri = text.parse().map_err(|_| wrong("a character or the port is not allowed"))?;
+        let authority = uri.authority().ok_or_else(|| wrong("the host is missing"))?;
+        if authority.host().is_empty() || authority.host() == "[]" {
+            return Err(wrong("the host is missing"));
+        }
+        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+        // The library takes a port that is no number as none at all.
+        let has_port = host.len() > authority.host().len();
+        if has_port && authority.port_u16().is_none_or(|port| port == 0) {
+            return Err(wrong("the port is no number from 1 to 65535"));
+        }
+        if uri.query().is_some() {
+            return Err(wrong("what follows ? has no meaning here"));
+        }
+        let user = authority.as_str().rsplit_once('@').map(|(user, _)| {
+            let (name, password) = user.split_once(':').unwrap_or((user, ""));
+            (name.to_owned(), password.to_owned())
+        });
+        let (place, port) = match scheme {
+            "clickhouse" => (table(uri.path()).map_err(wrong)?, CLICKHOUSE_PORT),
+            _ => (service(uri.path()), OTLP_PORT),
+        };
+        let port = authority.port_u16().unwrap_or(port);
+        Ok(Address { host: format!("{}:{port}", authority.host()), user, place })
+    }
+}
+
+fn table(path: &str) -> Result<Place, &'static str> {
+    let mut names = path.trim_start_matches('/').split('/');
+    let database = names.next().filter(|name| !name.is_empty()).ok_or("the database is missing")?;
+    let table = names.next().filter(|name| !name.is_empty());
+    if names.next().is_some() {
+        return Err("it has more than a database and a table");
+    }
+    if ![Some(database), table].into_iter().flatten().all(is_name) {
+        return Err("a name has other characters than letters, digits and _");
+    }
+    Ok(Place::ClickHouse { database: database.to_owned(), table: table.map(str::to_owned) })
+}
+
+/// `DATABASE.TABLE`, for records of a kind.
+pub(crate) fn table_name(database: &str, table: Option<&str>, kind: &str) -> String {
+    format!("{database}.{}", table.unwrap_or(kind))
+}
+
+/// Names that need no quotes.
+fn is_name(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = !name.starts_with(|first: char| first.is_ascii_digit());
+    name.len() <= NAME_BYTES_MAX && begins_well && name.bytes().all(is_letter)
+}
+
+fn service(path: &str) -> Place {
+    let path = if matches!(path, "" | "/") { OTLP_PATH } else { path };
+    Place::Otlp { path: path.to_owned() }
+}
+
+impl Address {
+    /// The same with the table of a kind of records, where none was written.
+    pub fn for_records(&self, kind: &str) -> Address {
+        let mut address = self.clone();
+        if let Place::ClickHouse { table, .. } = &mut address.place {
+            table.get_or_insert_with(|| kind.to_owned());
+        }
+        address
+    }
+
+    /// The statement that makes its table of records `R`, which are called `kind`, if it has one.
+    pub fn create_table<R: Record>(&self, kind: &str) -> Option<String> {
+        match &self.place {
+            Place::ClickHouse { database, table } => {
+                Some(create_table::<R>(&table_name(database, table.as_deref(), kind)))
+            }
+            Place::Otlp { .. } => None,
+        }
+    }
+
+    /// The folder of its spool: every name has another one, and all of them are plain.
+    pub(crate) fn folder(&self, kind: &str) -> String {
+        let mut folder = format!("{kind}-");
+        for byte in self.to_string().bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => {
+                    folder.push(char::from(byte));
+                }
+                other => folder.push_str(&format!("_{other:02x}")),
+            }
+        }
+        folder
+    }
+}
+
+/// For errors: a password has no place there.
+fn without_password(text: &str) -> String {
+    let Some((before, after)) = text.rsplit_once('@') else { return text.to_owned() };
+    let user_at = before.find("://").map_or(0, |at| at + 3);
+    let (scheme, user) = before.split_at(user_at);
+    format!("{scheme}{}@{after}", user.split(':').next().unwrap_or_default())
+}
+
+impl Display for Address {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_ref().map_or_else(String::new, |(name, _)| format!("{name}@"));
+        match &self.place {
+            Place::ClickHouse { database, table } => {
+                write!(f, "clickhouse://{user}{}/{database}", self.host)?;
+                table.as_ref().map_or(Ok(()), |table| write!(f, "/{table}"))
+            }
+            Place::Otlp { path } => write!(f, "otlp://{user}{}{path}", self.host),
+        }
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outlets_are_read_and_written_back_with_what_is_usual() {
+        let cases = [
+            ("clickhouse://db.example/net", "clickhouse://db.example:8123/net/dns"),
+            ("clickhouse://[::1]:9000/net/t_1", "clickhouse://[::1]:9000/net/t_1"),
+            ("clickhouse://me:secret@h:1/net/", "clickhouse://me@h:1/net/dns"),
+            ("otlp://127.0.0.1", "otlp://127.0.0.1:4318/v1/logs"),
+            ("otlp://h:9428/insert/v1/logs", "otlp://h:9428/insert/v1/logs"),
+        ];
+        for (text, shown) in cases {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.for_records("dns").to_string(), shown);
+        }
+        let address: Address = "clickhouse://me:secret@h:1/net".parse().unwrap();
+        assert_eq!(address.user, Some(("me".into(), "secret".into())));
+        assert!(!format!("{address:?}").contains("secret"));
+    }
+
+    #[test]
+    fn what_is_no_outlet_is_refused_with_the_reason() {
+        let cases = [
+            ("127.0.0.1:8123", "begin with"),
+            ("kafka://h/t", "begin with"),
+            ("clickhouse://h:8123", "database is missing"),
+            ("clickhouse://h/a/b/c", "more than a database"),
+            ("clickhouse://h/a`b", "character"),
+            ("clickhouse://h/1a", "characters"),
+            ("clickhouse://h/a.b", "characters"),
+            ("clickhouse:///net", ""),
+            ("otlp://", ""),
+            ("otlp://h:0/", "port"),
+            ("otlp://h:65536/", "port"),
+            ("otlp://h:/", "port"),
+            ("otlp://h/v1/logs?x=1", "?"),
+            ("otlp://me:secret@h:0/", "otlp://me@h:0/"),
+        ];
+        for (text, reason) in cases {
+            let error = text.parse::<Address>().unwrap_err().to_string();
+            assert!(error.contains(reason) && !error.contains("secret"), "{text}: {error}");
+        }
+        let error = "https://h/x".parse::<Address>().unwrap_err().to_string();
+        assert!(error.contains("TLS is not built in yet"), "{error}");
+    }
+
+    #[test]
+    fn each_outlet_has_a_folder_of_its_own() {
+        let folder = |text: &str| text.parse::<Address>().unwrap().folder("dns");
+        assert_eq!(folder("otlp://h:1/a_b"), "dns-otlp_3a_2f_2fh_3a1_2fa_5fb");
+        assert_ne!(folder("otlp://h:1/a/b"), folder("otlp://h:1/a_2fb"));
+    }
+}

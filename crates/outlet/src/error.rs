@@ -1,0 +1,62 @@
+//! Why an outlet cannot be had.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why an outlet cannot be had.
+#[derive(Debug, Error)]
+pub enum OutletError {
+    /// Text that names no outlet.
+    #[error(
+        "{text} is no outlet: {reason}; write clickhouse://HOST:PORT/DATABASE/TABLE or \
+         otlp://HOST:PORT/PATH"
+    )]
+    Address {
+        /// What was written, without a password.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// An address that asks for encryption.
+    #[error(
+        "{scheme}://: TLS is not built in yet; have a proxy on this machine add it (stunnel, \
+         nginx, envoy), and name that: clickhouse://127.0.0.1:PORT/… or otlp://127.0.0.1:PORT/…"
+    )]
+    Tls {
+        /// What was written.
+        scheme: String,
+    },
+    /// A spool that is too small.
+    #[error("a spool of {bytes} bytes is too small; give it at least {least}")]
+    SpoolBytes {
+        /// What was asked for.
+        bytes: u64,
+        /// What is needed.
+        least: u64,
+    },
+    /// A folder that another process uses.
+    #[error("{} is in use by another process; give each a spool of its own", path.display())]
+    Busy {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file that cannot be used.
+    #[error("{action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The system has no more of what a thread needs.
+    #[error("starting a thread of {outlet}: {source}")]
+    Thread {
+        /// The outlet.
+        outlet: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,48 @@
+#![forbid(unsafe_code)]
+//! Records on their way into databases and log stores: a spool on disk, delivery with retries,
+//! engines.
+//!
+//! - An [`Address`] names a server and a place there, as users write it:
+//!   `clickhouse://HOST:PORT/DATABASE/TABLE`, `otlp://HOST:PORT/PATH`.
+//! - An [`Outlet`] is a sink for one of them, for records of any kind: what a record is there
+//!   follows from its definition ([`ringside_record`]). Batches go to the spool first, and from
+//!   there to the server, in order, each by threads of their own, so that neither a slow disk nor a
+//!   server that is away holds up who finds the records.
+//! - An [`Engine`] is how one kind of server takes a batch.
+//! - A [`Watch`] shows an outlet's [`Status`] while it runs.
+//!
+//! Every record is acknowledged by the server (`delivered`), waiting in memory, in the spool, or
+//! lost by a named cause ([`SinkCounts`](ringside_flow::SinkCounts)). A batch that is in the spool
+//! is delivered, by this run or a later one, unless the spool gets full: then the oldest go, but
+//! not one that was tried, since the server may have it. When memory is full, the newest go.
+//!
+//! A try whose answer got lost is repeated. ClickHouse knows a batch again by its token, and takes
+//! it once; OTLP has no such thing, and may have it twice.
+
+mod address;
+mod batch;
+mod clickhouse;
+mod courier;
+mod desk;
+mod engine;
+mod error;
+mod files;
+mod http;
+mod options;
+mod otlp;
+mod outlet;
+mod spool;
+mod status;
+
+pub use address::{Address, Place};
+pub use batch::Batch;
+pub use engine::{Engine, Outcome};
+pub use error::OutletError;
+pub use options::{Options, SpoolOptions};
+pub use outlet::{Outlet, SPOOL_BYTES_MIN, Watch};
+pub use status::{State, Status};
+
+#[cfg(test)]
+mod probe;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! How an outlet behaves.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How an outlet behaves. The default is right for records of live packets without a spool.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where batches are until they are delivered; without one they are in memory, and lost when
+    /// the queue is full or the run ends.
+    pub spool: Option<SpoolOptions>,
+    /// Most bytes of records that wait in memory.
+    pub queue_bytes: usize,
+    /// Records of a batch.
+    pub batch_records: u64,
+    /// Bytes of a batch.
+    pub batch_bytes: usize,
+    /// A batch is as old as this when it goes though it is not full.
+    pub batch_age: Duration,
+    /// Records come from files: who brings them waits for room in the queue rather than lose some.
+    /// Without a spool that is not so while the server is away.
+    pub waits_for_room: bool,
+    /// A table that is missing is made.
+    pub creates_table: bool,
+    /// How long the end waits for delivery.
+    pub finish: Duration,
+    /// How long one try to deliver may take.
+    pub try_time: Duration,
+    /// Pause after a first vain try; it doubles up to [`Options::pause_max`].
+    pub pause: Duration,
+    /// Longest pause between tries.
+    pub pause_max: Duration,
+}
+
+/// A spool.
+#[derive(Clone, Debug)]
+pub struct SpoolOptions {
+    /// Folder of all outlets; each has one of its own there, which is made if it is missing.
+    pub folder: PathBuf,
+    /// Most bytes of the outlet's files.
+    pub bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            spool: None,
+            // A few batches: a disk that is slow for a moment costs nothing.
+            queue_bytes: 32 << 20,
+            // ClickHouse asks for inserts of 10,000 rows or more, and not many a second.
+            batch_records: 10_000,
+            batch_bytes: 4 << 20,
+            batch_age: Duration::from_secs(2),
+            waits_for_room: false,
+            creates_table: false,
+            finish: Duration::from_secs(5),
+            try_time: Duration::from_secs(30),
+            pause: Duration::from_millis(100),
+            pause_max: Duration::from_secs(30),
+        }
+    }
+}

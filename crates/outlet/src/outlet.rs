@@ -1,0 +1,209 @@
+//! A sink for one server.
+
+use crate::address::{Address, Place, table_name};
+use crate::batch::random_run;
+use crate::clickhouse::{self, ClickHouse};
+use crate::courier::{Courier, spool_all};
+use crate::desk::{AtWork, Desk};
+use crate::engine::Engine;
+use crate::error::OutletError;
+use crate::files::Folder;
+use crate::http::Client;
+use crate::options::{Options, SpoolOptions};
+use crate::otlp::{self, Otlp};
+use crate::spool::Spool;
+use crate::status::Status;
+use ringside_core::Timestamp;
+use ringside_flow::{RecordSums, SinkCounts};
+use ringside_logs::{LogCounts, Logged};
+use ringside_record::{LineFormat, LineWriter, Record, Row};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Least size of a spool, in bytes: some batches.
+pub const SPOOL_BYTES_MIN: u64 = 16 << 20;
+
+/// Hands records to one server, in batches. A call never waits for the network or a disk, unless it
+/// is asked to ([`Options::waits_for_room`]); the end waits for delivery, for a bounded time.
+/// Dropped without that, it only has its spool take what is in memory, within a second.
+pub struct Outlet {
+    desk: Arc<Desk>,
+    shape: Shape,
+    /// One record.
+    record: Vec<u8>,
+}
+
+/// How a record is part of a batch.
+enum Shape {
+    /// A line of JSON.
+    Lines(LineWriter),
+    /// A log record of OTLP, of this kind of records.
+    LogRecord(String),
+}
+
+/// Shows the status of an outlet, also from other threads and after the outlet is gone.
+#[derive(Clone)]
+pub struct Watch(Arc<Desk>);
+
+impl Watch {
+    /// The status now.
+    pub fn status(&self) -> Status {
+        self.0.status()
+    }
+}
+
+impl Outlet {
+    /// An outlet for records `R`, which are called `kind`: `flows`, `dns`. The server is looked for
+    /// when the first batch is delivered; it may still be away.
+    ///
+    /// # Errors
+    /// The spool cannot be used, or another process uses it; a thread cannot be started.
+    pub fn open<R: Record>(
+        address: &Address,
+        kind: &str,
+        options: &Options,
+    ) -> Result<Outlet, OutletError> {
+        let address = address.for_records(kind);
+        let client = Client::new(address.user.as_ref());
+        let (engine, shape): (Box<dyn Engine>, Shape) = match &address.place {
+            Place::ClickHouse { database, table } => {
+                let table = table_name(database, table.as_deref(), kind);
+                let create = options.creates_table.then(|| clickhouse::create_table::<R>(&table));
+                let lines = LineWriter::new(LineFormat::Json, clickhouse::NAMES);
+                let engine = ClickHouse::new(client, &address.host, &table, create);
+                (Box::new(engine), Shape::Lines(lines))
+            }
+            Place::Otlp { path } => {
+                let engine = Otlp::new(client, &address.host, path);
+                (Box::new(engine), Shape::LogRecord(kind.to_owned()))
+            }
+        };
+        let spool = options.spool.as_ref();
+        let spool = spool.map(|spool| open_spool(spool, &address.folder(kind))).transpose()?;
+        let desk = start(address.to_string(), options, spool, engine)?;
+        Ok(Outlet { desk, shape, record: Vec::new() })
+    }
+
+    /// Shows its status, from any thread.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.desk))
+    }
+
+    pub(crate) fn take<R: Record>(&mut self, row: &Row<'_, R>, held: RecordSums) {
+        self.record.clear();
+        match &mut self.shape {
+            Shape::Lines(lines) => {
+                if lines.write(row, &mut self.record).is_err() {
+                    self.desk.inexpressible(held);
+                    return;
+                }
+            }
+            Shape::LogRecord(kind) => otlp::encode(row, kind, &mut self.record),
+        }
+        self.desk.put(&self.record, held);
+    }
+
+    fn close(&self) {
+        self.desk.close(self.desk.options().finish);
+    }
+}
+
+fn open_spool(options: &SpoolOptions, name: &str) -> Result<Spool, OutletError> {
+    let (bytes, least) = (options.bytes_max, SPOOL_BYTES_MIN);
+    if bytes < least {
+        return Err(OutletError::SpoolBytes { bytes, least });
+    }
+    let path = options.folder.join(name);
+    let folder = Folder::open(&path)?;
+    Spool::open(Box::new(folder), bytes).map_err(|source| OutletError::File {
+        action: "reading",
+        path,
+        source,
+    })
+}
+
+/// Starts the threads. They are not joined: their end is waited for at the desk, for a bounded
+/// time.
+pub(crate) fn start(
+    outlet: String,
+    options: &Options,
+    spool: Option<Spool>,
+    engine: Box<dyn Engine>,
+) -> Result<Arc<Desk>, OutletError> {
+    let mut status = Status { outlet: outlet.clone(), ..Status::default() };
+    if let Some(spool) = &spool {
+        let found = spool.found();
+        // What an earlier run left is on the account of this one.
+        (status.counts.inherited, status.counts.spooled) = (found.held, found.held);
+        (status.half_written, status.damaged) = (found.half_written, found.damaged);
+        status.spool_bytes = spool.bytes();
+    }
+    let desk = Arc::new(Desk::new(random_run(), status, options.clone()));
+    let spool = spool.map(|spool| Arc::new(Mutex::new(spool)));
+    let run = |work: Box<dyn FnOnce() + Send>| {
+        let at_work = desk.at_work();
+        let started = thread::Builder::new().name("outlet".into()).spawn(move || {
+            let _at_work: AtWork = at_work;
+            work();
+        });
+        let failed = |source| OutletError::Thread { outlet: outlet.clone(), source };
+        started.map(drop).map_err(failed)
+    };
+    if let Some(spool) = spool.clone() {
+        let desk = Arc::clone(&desk);
+        run(Box::new(move || spool_all(&desk, &spool)))?;
+    }
+    let courier = Courier { desk: Arc::clone(&desk), engine, spool };
+    run(Box::new(move || courier.run()))?;
+    Ok(desk)
+}
+
+impl<R: Logged> ringside_logs::RecordSink<R> for Outlet {
+    fn put(&mut self, record: &R, interface: &str) {
+        let held = RecordSums { records: 1, ..RecordSums::default() };
+        self.take(&Row { record, interface }, held);
+    }
+
+    fn finish(&mut self) {
+        self.close();
+    }
+
+    fn counts(&self) -> LogCounts {
+        let counts = self.desk.status().counts;
+        LogCounts {
+            delivered: counts.delivered.records,
+            waiting: counts.waiting.records,
+            inexpressible: counts.inexpressible.records,
+            write_failed: counts.write_failed.records,
+            spooled: counts.spooled.records,
+            queue_full: counts.queue_full.records,
+            spool_full: counts.spool_full.records,
+            refused: counts.refused.records,
+            undelivered: counts.undelivered.records,
+            inherited: counts.inherited.records,
+        }
+    }
+}
+
+impl ringside_flow::RecordSink for Outlet {
+    fn put(&mut self, record: &ringside_flow::Record, interface: &str, _now: Timestamp) {
+        let mut held = RecordSums::default();
+        held.add(record);
+        self.take(&Row { record, interface }, held);
+    }
+
+    fn finish(&mut self, _now: Timestamp) {
+        self.close();
+    }
+
+    fn counts(&self) -> SinkCounts {
+        self.desk.status().counts
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.desk.close(Duration::ZERO);
+    }
+}
