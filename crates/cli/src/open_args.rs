@@ -14,14 +14,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
 /// Options of every subcommand that receives from interfaces. A subcommand that has other origins
-/// puts their options into the group `elsewhere`.
+/// puts their options into the group `elsewhere`, and options with which it receives nothing into
+/// `needs_no_origin`.
 #[derive(Args)]
 #[command(group = ArgGroup::new("elsewhere").conflicts_with_all(["interfaces", "read"]))]
+#[command(group = ArgGroup::new("needs_no_origin"))]
 pub struct OpenArgs {
     /// Interface to receive from, by name or by its number of -D; may be given several times.
     #[arg(short = 'i', long = "interface", value_name = "IF")]
-    #[arg(required_unless_present_any = ["read", "list_interfaces", "elsewhere"])]
-    #[arg(conflicts_with = "read")]
+    #[arg(conflicts_with = "read", required_unless_present_any = [
+        "read", "list_interfaces", "elsewhere", "needs_no_origin",
+    ])]
     interfaces: Vec<String>,
 
     /// List the interfaces with their numbers, and end.

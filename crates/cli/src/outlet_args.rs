@@ -2,12 +2,16 @@
 
 use anyhow::ensure;
 use clap::Args;
-use ringside_outlet::{Address, Options, Outlet, OutletError, SPOOL_BYTES_MIN, SpoolOptions};
+use ringside_keeper::privileges;
+use ringside_outlet::{
+    Address, Begin, Options, Outlet, OutletError, SPOOL_BYTES_MIN, SpoolOptions,
+};
 use ringside_record::Record;
 use ringside_report::outputs::Outputs;
 use ringside_terminal::{say, units};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where else records go.
 #[derive(Args)]
@@ -33,7 +37,7 @@ pub struct OutletArgs {
     outlet_create: bool,
 
     /// Print the statement that creates the table (ClickHouse), and end.
-    #[arg(long, requires = "outlet")]
+    #[arg(long, requires = "outlet", group = "needs_no_origin")]
     outlet_ddl: bool,
 }
 
@@ -82,6 +86,7 @@ impl OutletArgs {
             spool,
             waits_for_room: is_stored,
             creates_table: self.outlet_create,
+            begin: if is_stored { Begin::default() } else { self.give_up_first() },
             ..Options::default()
         };
         let open = |address: &Address| {
@@ -90,5 +95,12 @@ impl OutletArgs {
             Ok((address.for_records(kind).to_string(), outlet))
         };
         self.outlet.iter().map(open).collect()
+    }
+
+    /// The threads of live runs are there before the run gives up its rights.
+    fn give_up_first(&self) -> Begin {
+        let spool: Vec<_> = self.outlet_spool.iter().cloned().collect();
+        let ports: Vec<_> = self.outlet.iter().map(Address::port).collect();
+        Begin(Arc::new(move || privileges::confine_sender(&spool, &ports)))
     }
 }

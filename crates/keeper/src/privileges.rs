@@ -73,7 +73,7 @@ pub fn give_up(
     let for_files = needed_for_files(directories, others)?;
     keep_only(needed_for_maps() | for_files)?;
     let written = directories.iter().chain(others).map(PathBuf::as_path);
-    confine(&[], written, Role::Worker { runs_programs });
+    confine(&[], written, &[], Role::Worker { runs_programs });
     Ok(!for_files.is_empty())
 }
 
@@ -120,14 +120,16 @@ fn is_readable(path: &Path) -> bool {
 }
 
 /// Has the calling thread, and those that it starts, open no other files than those below the
-/// directories `held` and `written` and those that tell of the system, and make the system calls of
-/// `role` alone; as far as the kernel can. After [`keep_only`], of whose promise it makes use.
+/// directories `held` and `written` and those that tell of the system, speak TCP to `ports` alone,
+/// and make the system calls of `role`; as far as the kernel can. After [`keep_only`], of whose
+/// promise it makes use.
 pub fn confine<'p>(
     held: &[BorrowedFd<'_>],
     written: impl IntoIterator<Item = &'p Path>,
+    ports: &[u16],
     role: Role,
 ) {
-    match reach::confine(held, written) {
+    match reach::confine(held, written, ports) {
         Ok(Some(())) => {}
         Ok(None) => tracing::info!("this kernel has no Landlock: files are bounded by the user"),
         Err(error) => tracing::warn!("files are not bounded by Landlock: {error:#}"),
@@ -135,6 +137,15 @@ pub fn confine<'p>(
     if let Err(error) = system_calls::allow_only(role) {
         tracing::warn!("system calls are not bounded: {error:#}");
     }
+}
+
+/// Leaves a thread that sends to servers, and was started before the run gave up what it does not
+/// need, no capability, and files below `written` and TCP to `ports` alone.
+pub fn confine_sender(written: &[PathBuf], ports: &[u16]) {
+    if let Err(error) = keep_only(CapabilitySet::empty()) {
+        tracing::warn!("a thread that sends to servers keeps its privileges: {error:#}");
+    }
+    confine(&[], written.iter().map(PathBuf::as_path), ports, Role::Sender);
 }
 
 /// Leaves the child that compiles a filter no rights at all: a user's text is read there by a
@@ -216,6 +227,29 @@ mod tests {
         let text = fs::read_to_string("/proc/thread-self/status").unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
         line.trim_start_matches(':').trim().to_owned()
+    }
+
+    #[test]
+    fn a_sender_reaches_its_server_and_its_files_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [spool, other] = ["spool", "other"].map(|name| folder.path().join(name));
+        [&spool, &other].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+        let servers = [0; 2].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let [server, stranger] = servers.each_ref().map(|it| it.local_addr().unwrap());
+        apart(|| {
+            confine_sender(std::slice::from_ref(&spool), &[server.port()]);
+            assert_eq!(status("CapEff"), "0000000000000000");
+            std::net::TcpStream::connect(("localhost", server.port())).unwrap();
+            fs::write(spool.join("batch"), b"x").unwrap();
+            let error = std::process::Command::new("true").spawn().unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+            if std::net::TcpStream::connect(stranger).is_ok() {
+                ringside_testkit::skip("a_sender_reaches", "this kernel's Landlock has no ports");
+                return;
+            }
+            fs::write(other.join("file"), b"x").unwrap_err();
+            fs::read("/etc/passwd").unwrap_err();
+        });
     }
 
     #[test]

@@ -118,6 +118,12 @@ fn service(path: &str) -> Place {
 }
 
 impl Address {
+    /// The server's port.
+    pub fn port(&self) -> u16 {
+        let port = self.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port.unwrap_or_default()
+    }
+
     /// The same with the table of a kind of records, where none was written.
     pub fn for_records(&self, kind: &str) -> Address {
         let mut address = self.clone();

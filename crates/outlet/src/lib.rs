@@ -38,7 +38,7 @@ pub use address::{Address, Place};
 pub use batch::Batch;
 pub use engine::{Engine, Outcome};
 pub use error::OutletError;
-pub use options::{Options, SpoolOptions};
+pub use options::{Begin, Options, SpoolOptions};
 pub use outlet::{Outlet, SPOOL_BYTES_MIN, Watch};
 pub use status::{State, Status};
 

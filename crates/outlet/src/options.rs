@@ -1,6 +1,8 @@
 //! How an outlet behaves.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How an outlet behaves. The default is right for records of live packets without a spool.
@@ -30,6 +32,25 @@ pub struct Options {
     pub pause: Duration,
     /// Longest pause between tries.
     pub pause_max: Duration,
+    /// What each thread of the outlet does first.
+    pub begin: Begin,
+}
+
+/// What a thread does first: gives up rights that it does not need, say.
+#[derive(Clone)]
+pub struct Begin(pub Arc<dyn Fn() + Send + Sync>);
+
+impl Default for Begin {
+    /// Nothing.
+    fn default() -> Begin {
+        Begin(Arc::new(|| ()))
+    }
+}
+
+impl fmt::Debug for Begin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Begin")
+    }
 }
 
 /// A spool.
@@ -57,6 +78,7 @@ impl Default for Options {
             try_time: Duration::from_secs(30),
             pause: Duration::from_millis(100),
             pause_max: Duration::from_secs(30),
+            begin: Begin::default(),
         }
     }
 }

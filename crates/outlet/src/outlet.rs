@@ -142,9 +142,10 @@ pub(crate) fn start(
     let desk = Arc::new(Desk::new(random_run(), status, options.clone()));
     let spool = spool.map(|spool| Arc::new(Mutex::new(spool)));
     let run = |work: Box<dyn FnOnce() + Send>| {
-        let at_work = desk.at_work();
+        let (at_work, begin) = (desk.at_work(), options.begin.clone());
         let started = thread::Builder::new().name("outlet".into()).spawn(move || {
             let _at_work: AtWork = at_work;
+            (begin.0)();
             work();
         });
         let failed = |source| OutletError::Thread { outlet: outlet.clone(), source };

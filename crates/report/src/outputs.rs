@@ -156,7 +156,7 @@ impl Watched {
         }
         if counts.spooled.records > 0 {
             let records = counted(counts.spooled.records, "record");
-            say::message(format_args!("ringside: {to}: {records} stay in the spool{why}{later}"));
+            say::message(format_args!("ringside: {to}: the spool keeps {records}{why}{later}"));
         }
         let lost = counts.lost().records;
         if lost > 0 {

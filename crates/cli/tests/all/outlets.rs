@@ -1,11 +1,12 @@
 //! `--outlet`: servers have every record once, whatever happens to them meanwhile.
 
 use crate::common::*;
+use ringside_lab::RECEIVER_ADDRESS;
 use ringside_testkit::server::{Answer, ClickHouse, HttpServer, Table, free_port};
-use ringside_testkit::{capture_sample, skip, wait_until};
+use ringside_testkit::{capture_sample, need_root, skip, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,7 +14,9 @@ const ANALYZERS: [&str; 5] = ["flows", "http", "calls", "dns", "tls"];
 
 /// The capture files of this test, as arguments.
 fn captures(test: &str) -> Vec<String> {
-    let files = capture_sample(test, 10);
+    let mut files = capture_sample(test, 10);
+    // Some of those are no captures at all.
+    files.retain(|file| !file.components().any(|part| part.as_os_str() == "malformed"));
     files.iter().flat_map(|file| ["-r".to_owned(), arg(file).to_owned()]).collect()
 }
 
@@ -28,7 +31,7 @@ fn run_into(analyzer: &str, captures: &[String], outlet: &str, more: &[&str]) ->
 /// The records on standard output.
 fn records(outcome: &Outcome) -> Vec<Value> {
     let mut lines = outcome.json_lines();
-    lines.pop().expect("an account");
+    lines.pop().unwrap_or_else(|| panic!("no account: {}", outcome.stderr));
     lines
 }
 
@@ -59,7 +62,8 @@ fn deliver_all(analyzer: &str, outlet: &str, spool: &Path, so: &Outcome) {
     while let Some(spooled) = found.remove("spooled") {
         let nothing = ["-r".to_owned(), arg(&empty).to_owned()];
         let run = run_into(analyzer, &nothing, outlet, &["--outlet-spool", arg(spool)]);
-        assert_eq!(run.code(), Some(0), "{analyzer}: {}", run.stderr);
+        // 1: there was nothing to analyze.
+        assert!(matches!(run.code(), Some(0 | 1)), "{analyzer}: {}", run.stderr);
         found = account(analyzer, &run, outlet);
         let all = found.get("delivered").unwrap_or(&0) + found.get("spooled").unwrap_or(&0);
         assert_eq!((all, found["inherited"]), (spooled, spooled), "{analyzer}");
@@ -110,7 +114,7 @@ fn clickhouse_gets_each_record_once_when_it_is_back() {
         let first = records(&away);
         assert_eq!(account(analyzer, &away, &outlet), counts([("spooled", first.len())]));
         if !first.is_empty() {
-            assert!(away.stderr.contains("stay in the spool"), "{}", away.stderr);
+            assert!(away.stderr.contains("the spool keeps"), "{}", away.stderr);
         }
 
         // Every third request is answered; of the others the table takes some.
@@ -252,6 +256,50 @@ fn clickhouse_itself_has_the_records_of_each_analyzer_once() {
         expected.sort_unstable();
         let expected: Vec<_> = expected.iter().map(i64::to_string).collect();
         assert_eq!(first, expected.join("\n"), "{analyzer}");
+    }
+}
+
+#[test]
+fn live_records_are_sent_by_threads_without_rights() {
+    let test = "live_records_are_sent_by_threads_without_rights";
+    if !need_root(test) {
+        return;
+    }
+    let (network, folder, port) = (Network::up(), tempfile::tempdir().unwrap(), free_port());
+    let (table, outlet) = (Table::default(), format!("clickhouse://127.0.0.1:{port}/net/flows"));
+    let there = table.clone();
+    let _server = HttpServer::start(port, move |request| {
+        there.take(request);
+        Answer::Say(200, Vec::new())
+    });
+    let mut command = Command::new(ringside());
+    command.args(["flows", "--json", "--no-control", "--netns", network.receiver(), "-i", "rx0"]);
+    command.args(["--outlet", &outlet, "--outlet-spool", arg(folder.path())]);
+    let running = Running::start(command);
+    running.wait_for_stderr("listening on");
+    let mut senders = threads(running.worker_pid());
+    senders.retain(|[name, ..]| name == "outlet");
+    let none = ["outlet", "0", "0000000000000000", "1", "2"].map(str::to_owned);
+    assert_eq!(senders, [none.clone(), none], "name, user, capabilities, no new ones, seccomp");
+    inside(network.sender(), || {
+        for from in 0..20 {
+            let socket = UdpSocket::bind(("0.0.0.0", 20_000 + from)).unwrap();
+            socket.send_to(b"hello", (RECEIVER_ADDRESS, 5_300)).unwrap();
+        }
+    });
+    wait_until("the packets", || network.received() >= 20);
+    let outcome = running.stop();
+    assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
+    let mut records = records(&outcome);
+    // The ledger of the run.
+    records.retain(|record| record.get("flow_id").is_some());
+    assert!(records.len() >= 20, "{}", records.len());
+    deliver_all("flows", &outlet, folder.path(), &outcome);
+    // The threads that bring records to the sinks and to the server keep their order.
+    let content = table.content();
+    assert_eq!(content.rows.len(), records.len());
+    for (row, record) in content.rows.iter().zip(&records) {
+        assert_eq!(&serde_json::from_str::<Value>(row).unwrap(), record);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Which files a process may open once its run has begun (Landlock, where the kernel has it).
 //!
 //! It may read what tells of the system, and read and write where the run writes. All else that its
-//! user could open is out of its reach, whatever becomes of the process; so is TCP. What is open
-//! already stays open.
+//! user could open is out of its reach, whatever becomes of the process; so is TCP, but for threads
+//! that send to servers, and there to their ports. What is open already stays open.
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, path_beneath_rules,
 };
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -14,18 +14,31 @@ use std::path::Path;
 /// What tells of interfaces, processors, processes, time and network namespaces.
 const READ: [&str; 6] =
     ["/proc", "/sys", "/dev", "/etc/localtime", "/usr/share/zoneinfo", "/run/netns"];
+/// What names of hosts are looked up in, by the C library and what it loads for that.
+const NAMES: [&str; 8] = [
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/resolv.conf",
+    "/etc/gai.conf",
+    "/run/systemd/resolve",
+    "/usr/lib",
+    "/etc/ld.so.cache",
+];
 /// What the rules are written in; older kernels do as much of it as they know.
 const KNOWN: ABI = ABI::V5;
 
 /// Confines the calling thread, and those that it starts: files below the directories `held` and
 /// `written` may be made, written and deleted, and what tells of the system read. Of a directory
-/// that is not there yet it is what it lies in. `None` where the kernel cannot.
+/// that is not there yet it is what it lies in. To `ports` of other hosts, whose names may be
+/// looked up then, TCP is open. `None` where the kernel cannot.
 ///
 /// # Errors
 /// One of the directories cannot be opened, or the system refused.
 pub fn confine<'p>(
     held: &[BorrowedFd<'_>],
     written: impl IntoIterator<Item = &'p Path>,
+    ports: &[u16],
 ) -> anyhow::Result<Option<()>> {
     let (all, read) = (AccessFs::from_all(KNOWN), AccessFs::from_read(KNOWN));
     let mut rules = Ruleset::default()
@@ -41,6 +54,12 @@ pub fn confine<'p>(
     for path in written {
         let there = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
         rules = rules.add_rule(PathBeneath::new(PathFd::new(there)?, write))?;
+    }
+    if !ports.is_empty() {
+        rules = rules.add_rules(path_beneath_rules(NAMES, read & !AccessFs::Execute))?;
+    }
+    for &port in ports {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     let status = rules.restrict_self()?;
     Ok((status.ruleset != RulesetStatus::NotEnforced).then_some(()))
@@ -61,7 +80,7 @@ mod tests {
         std::fs::write(at("secret"), b"x").unwrap();
         let kept = std::fs::File::open(at("secret")).unwrap();
         apart(|| {
-            if confine(&[held.as_fd()], [&*at("rec")]).unwrap().is_none() {
+            if confine(&[held.as_fd()], [&*at("rec")], &[]).unwrap().is_none() {
                 ringside_testkit::skip("only_what_was_named", "this kernel has no Landlock");
                 return;
             }

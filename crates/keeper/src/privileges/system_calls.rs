@@ -40,6 +40,8 @@ pub enum Role {
     },
     /// The child that compiles a filter.
     Compiler,
+    /// A thread that sends to servers.
+    Sender,
 }
 
 /// Files that are open or may be opened, and their names.
@@ -150,7 +152,7 @@ fn rules(role: Role) -> anyhow::Result<BTreeMap<c_long, Vec<SeccompRule>>> {
     let is_thread =
         SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
-    if role != Role::Compiler {
+    if !matches!(role, Role::Compiler | Role::Sender) {
         let mut open = vec![
             bpf(BPF_MAP_LOOKUP_ELEM..=BPF_MAP_DELETE_ELEM)?,
             bpf(BPF_LINK_DETACH..=BPF_LINK_DETACH)?,

@@ -306,7 +306,7 @@ fn read(bytes: &[u8]) -> Vec<Batch> {
 fn no_file_of_a_spool_gives_a_batch_that_was_never_there() {
     let whole = batch(3, 200);
     let file = whole.to_file();
-    assert_eq!(read(&file), [whole.clone()]);
+    assert_eq!(read(&file), std::slice::from_ref(&whole));
     for length in 0..file.len() {
         assert_eq!(read(&file[..length]), [], "{length}");
     }

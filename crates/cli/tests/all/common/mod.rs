@@ -316,6 +316,19 @@ impl Drop for Running {
     }
 }
 
+/// Name, user, effective capabilities, no_new_privs and seccomp mode of every thread of a process.
+pub fn threads(pid: u32) -> Vec<[String; 5]> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let look = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("status")).unwrap();
+        ["Name:", "Uid:", "CapPrm:", "NoNewPrivs:", "Seccomp:"].map(|field| {
+            let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+            line.split_whitespace().next().unwrap().to_owned()
+        })
+    };
+    tasks.map(|task| look(task.unwrap())).collect()
+}
+
 /// The first line of each packet that was printed: it begins with a stamp. Behind it there may be
 /// lines that begin with white space, or say what is in a tunnel.
 pub fn packet_lines(text: &str) -> impl Iterator<Item = &str> {

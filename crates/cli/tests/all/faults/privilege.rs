@@ -118,19 +118,6 @@ fn without_root_the_control_socket_lies_with_the_user_or_nowhere() {
     assert!(said.contains("there is no control socket"), "{said}");
 }
 
-/// Name, user, effective capabilities, no_new_privs and seccomp mode of every thread of a process.
-fn threads(pid: u32) -> Vec<[String; 5]> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let look = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("status")).unwrap();
-        ["Name:", "Uid:", "CapPrm:", "NoNewPrivs:", "Seccomp:"].map(|field| {
-            let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-            line.split_whitespace().next().unwrap().to_owned()
-        })
-    };
-    tasks.map(|task| look(task.unwrap())).collect()
-}
-
 /// The id of the user that a run of root's becomes.
 fn without_rights() -> String {
     let found = Command::new("id").args(["-u", "ringside"]).output().unwrap();
