@@ -129,7 +129,7 @@ fn connections_live_through_kill_restart_growth_drain_and_reload() {
     }
     raise_files();
     // A CPU remembers the flows that it sees. A network card gives all of a flow to one, but here
-    // it is the one of the sender, or where an acknowledgment is due.
+    // it is that of the sender.
     pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
     let link = Link::up();
     link.unpack();

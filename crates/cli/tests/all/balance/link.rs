@@ -45,7 +45,10 @@ impl Link {
         let versions = if has_ipv6() { 2 } else { 1 };
         for vips in &["192.0.2.0/24", "2001:db8::/32"][..versions] {
             let of = |host| if vips.contains(':') { format!("fd77::{host}") } else { v4(host) };
-            link.run(CLIENT, &format!("ip route add {vips} via {}", of(BALANCER)));
+            // An acknowledgment that waits is sent by a timer, maybe on a CPU that has not seen the
+            // flow and so does not remember it.
+            let via = of(BALANCER);
+            link.run(CLIENT, &format!("ip route add {vips} via {via} quickack 1"));
             // Health is asked as a client asks; the host's own route leads where clients are.
             link.run(BALANCER, &format!("ip route add {vips} via {}", of(CLIENT)));
         }
