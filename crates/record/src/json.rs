@@ -51,8 +51,8 @@ impl Places {
         for same in
             self.0.chunk_by(|one, other| one.levels == other.levels && one.name == other.name)
         {
-            let values = same.iter().rev().map(|place| columns[place.column].value(row, names));
-            let Some(value) = values.into_iter().find(|value| !value.is_null()) else { continue };
+            let mut values = same.iter().rev().map(|place| columns[place.column].value(row, names));
+            let Some(value) = values.find(|value| !value.is_null()) else { continue };
             let Place { levels, name, .. } = &same[0];
             let shared = open.iter().zip(levels).take_while(|(one, other)| one == other).count();
             for _ in shared..open.len() {
@@ -60,7 +60,9 @@ impl Places {
                 separator = b",";
             }
             for level in &levels[shared..] {
-                out.extend([separator, level.as_bytes(), b"{"].concat());
+                out.extend(separator);
+                out.extend(level.as_bytes());
+                out.push(b'{');
                 separator = b"";
             }
             out.extend(separator);

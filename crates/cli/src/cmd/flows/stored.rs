@@ -18,6 +18,6 @@ pub fn run(args: &FlowsArgs) -> anyhow::Result<ExitCode> {
     let read = read?;
     let all_arrived = outputs.finish()?;
     ensure!(is_whole, "the account of flows does not balance");
-    ensure!(all_arrived, "a collector did not get all records");
+    ensure!(all_arrived, "a collector or a server did not get all records");
     Ok(stored.exit_code(read))
 }
