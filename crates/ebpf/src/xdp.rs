@@ -14,6 +14,8 @@ static XDP_DROP_PORT: Embedded = embedded!("xdp_drop_port");
 static XDP_SWAP: Embedded = embedded!("xdp_swap");
 static XDP_REDIRECT: Embedded = embedded!("xdp_redirect");
 static XDP_FORWARD: Embedded = embedded!("xdp_forward");
+static XDP_HOP: Embedded = embedded!("xdp_hop");
+static XDP_HASH: Embedded = embedded!("xdp_hash");
 
 /// A loaded XDP program, not yet on an interface.
 pub struct XdpProgram {
@@ -87,6 +89,24 @@ impl XdpProgram {
     /// As [`redirect`](XdpProgram::redirect).
     pub fn forward(ifindex: u32) -> Result<XdpProgram, Error> {
         XdpProgram::towards(&XDP_FORWARD, ifindex)
+    }
+
+    /// The same with one hop less for each packet of IPv4, to next hops that it has itself: the
+    /// least that a router does. Frames of other than IPv4 pass.
+    ///
+    /// # Errors
+    /// As [`redirect`](XdpProgram::redirect).
+    pub fn hop(ifindex: u32) -> Result<XdpProgram, Error> {
+        XdpProgram::towards(&XDP_HOP, ifindex)
+    }
+
+    /// The program that sends UDP over IPv4 back, to a hardware address by a hash of the flow: the
+    /// least that a balancer does. Other frames pass.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn hash() -> Result<XdpProgram, Error> {
+        XdpProgram::new(&XDP_HASH)
     }
 
     fn towards(embedded: &Embedded, ifindex: u32) -> Result<XdpProgram, Error> {

@@ -74,10 +74,8 @@ fn folder() -> PathBuf {
 /// What tells one version of a program from another: the length and the time of its file, which a
 /// package brings along. Asking for the version would start it in every test.
 fn version(tool: &str) -> Vec<u8> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let files = std::env::split_paths(&path).map(|folder| folder.join(tool));
-    let metadata = files.filter_map(|file| fs::metadata(file).ok()).find(fs::Metadata::is_file);
-    let metadata = metadata.unwrap_or_else(|| panic!("{tool} is not installed"));
+    let file = crate::program_file(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
+    let metadata = fs::metadata(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     format!("{} {} {}", metadata.len(), metadata.mtime(), metadata.mtime_nsec()).into_bytes()
 }
 

@@ -51,6 +51,9 @@ pub(super) enum Kind {
     /// A program that swaps addresses and sends out of the other interface: the limit of all that
     /// forward.
     XdpRedirect,
+    /// A program that takes a hop off and sends to a next hop of its own: the least that a router
+    /// does.
+    XdpHop,
     /// A program that asks the kernel's tables and sends on, and does nothing else: the limit of
     /// all that ask them for each packet.
     XdpForward,
@@ -68,6 +71,9 @@ pub(super) enum Kind {
     RingsideAsking,
     /// The host's own forwarding.
     Kernel,
+    /// A program that sends back, to an address by a hash of the flow: the least that a balancer
+    /// does.
+    XdpHash,
     /// `ringside balance`, reals in the same link layer.
     RingsideBalance,
     /// The same through tunnels.
@@ -114,6 +120,7 @@ impl Kind {
             Kind::TestpmdTx => "testpmd macswap, AF_XDP copy mode",
             Kind::TestpmdTxSpin => "testpmd macswap, AF_XDP copy mode, spinning",
             Kind::XdpRedirect => "xdp-redirect",
+            Kind::XdpHop => "xdp-redirect, one hop off",
             Kind::XdpForward => "xdp-redirect by bpf_fib_lookup",
             Kind::RingsideToCpu => "ringside drop, redirect cpu",
             Kind::NftForward => "nft-fwd",
@@ -122,6 +129,7 @@ impl Kind {
             Kind::RingsideRoute => "ringside route",
             Kind::RingsideAsking => "ringside route, asking always",
             Kind::Kernel => "the host's forwarding",
+            Kind::XdpHash => "xdp-tx by a hash of the flow",
             Kind::RingsideBalance => "ringside balance",
             Kind::RingsideTunnel => "ringside balance, IPIP",
             Kind::NftBalance => "nft-jhash-fwd",
@@ -183,12 +191,14 @@ impl Kind {
             Kind::XdpTx
             | Kind::TestpmdTx
             | Kind::TestpmdTxSpin
+            | Kind::XdpHash
             | Kind::RingsideBalance
             | Kind::RingsideTunnel
             | Kind::NftBalance
             | Kind::Ipvs => End::Back,
             Kind::RingsideToCpu => End::Host,
             Kind::XdpRedirect
+            | Kind::XdpHop
             | Kind::XdpForward
             | Kind::NftForward
             | Kind::TcForward
@@ -223,6 +233,8 @@ impl Kind {
             Kind::XdpRedirect => {
                 Defence::driver(lab, || Ok(XdpProgram::redirect(network::ifindex(EXIT)?)?))?
             }
+            Kind::XdpHop => Defence::driver(lab, || Ok(XdpProgram::hop(network::ifindex(EXIT)?)?))?,
+            Kind::XdpHash => Defence::driver(lab, || Ok(XdpProgram::hash()?))?,
             Kind::XdpForward => {
                 Defence::driver(lab, || Ok(XdpProgram::forward(network::ifindex(EXIT)?)?))?
             }

@@ -80,6 +80,7 @@ impl Part {
             ],
             Part::Route => &[
                 Kind::XdpRedirect,
+                Kind::XdpHop,
                 Kind::XdpForward,
                 Kind::RingsideRoute,
                 Kind::RingsideAsking,
@@ -91,6 +92,7 @@ impl Part {
             Part::Pass => &[Kind::NftRaw, Kind::NftRawBehindPass],
             Part::Balance => &[
                 Kind::XdpTx,
+                Kind::XdpHash,
                 Kind::RingsideBalance,
                 Kind::RingsideTunnel,
                 Kind::NftBalance,
