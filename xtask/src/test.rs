@@ -199,7 +199,9 @@ impl<'o> Runner<'o> {
             return Ok(Ending::Well);
         }
         let mut programs = Programs::new(&self.metadata);
-        let arguments = "test --workspace --no-run --message-format=json-render-diagnostics";
+        // What took how long lies in target/cargo-timings afterwards.
+        let arguments =
+            "test --workspace --no-run --timings --message-format=json-render-diagnostics";
         let mut command = self.cargo(arguments);
         let ending = self.children.run_quietly(&mut command, time, |line| programs.line(line));
         let ending = ending.with_context(|| format!("{command:?}"))?;

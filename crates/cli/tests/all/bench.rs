@@ -384,13 +384,13 @@ fn what_one_core_does_in_the_driver_is_measured_and_every_frame_accounted_for() 
         }
     }
     let expected = [
-        ("balance", 5),
+        ("balance", 6),
         ("cpu", 4),
         ("drop", 10),
         ("latency", 8),
         ("pass", 2),
         ("redirect", 5),
-        ("route", 10),
+        ("route", 12),
         ("tx", 3),
     ];
     let expected = expected.into_iter().filter(|(part, _)| parts.contains(part));

@@ -207,6 +207,8 @@ fn no_way_of_capturing_changes_that() {
         let running = network.capture(&capture("af-xdp", &recording, more));
         let before = network.received();
         wait_until("frames", || network.received() > before + 20_000);
+        // A worker that is not scheduled has taken none of them yet.
+        wait_until("a frame in the files", || more.contains(&"tcp") || holds_frames(&recording));
         running.signal_worker(Signal::KILL);
         let ledger = closed_by_keeper(&running.finish(), &recording);
         match more.contains(&"tcp") {
@@ -216,6 +218,12 @@ fn no_way_of_capturing_changes_that() {
         host_works(&network);
     }
     assert_eq!(sender.stop().code(), Some(0));
+}
+
+fn holds_frames(recording: &Path) -> bool {
+    let mut holds = false;
+    for_each_frame(&[recording.to_owned()], |_, _| holds = true);
+    holds
 }
 
 /// How the receiving end's NAPIs are set.
