@@ -9,7 +9,7 @@ export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check
+.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check book-deps book
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -31,6 +31,9 @@ fuzz-deps: ## install also what guided fuzzing needs (as root)
 
 deb-deps: ## install also what packages are made and checked with (as root), some of it by cargo
 	@scripts/deps deb
+
+book-deps: ## install also what builds the documentation as a site: mdBook, by cargo
+	@scripts/deps book
 
 build: deps ## build target/release/ringside and the library for programs with libpcap
 	cargo build --release --package ringside-cli --package ringside-pcap
@@ -69,6 +72,10 @@ crashes: root build ## kill a recorder at 1,000 random moments, and with its kee
 soak: root build ## record at full rate for half an hour within a limit of 2 GB (as root)
 	RINGSIDE_SOAK_SECONDS=1800 RINGSIDE_BIN=$(target)/release/ringside \
 		cargo test -p ringside-cli --test all -- --nocapture retention::a_soak
+
+book: book-deps ## build the documentation as a site: target/book/index.html
+	@cargo xtask book
+	@mdbook build
 
 deb: deb-deps build ## make Debian packages of what was built, in target/debian
 	@packaging/deb $(target)

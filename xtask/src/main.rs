@@ -18,6 +18,8 @@ struct Arguments {
 enum Chore {
     /// Check the house rules; one line a finding
     Tidy,
+    /// Copy what the site of the documentation is built from to target/book-source (`make book`)
+    Book,
     /// Run the checks and tests in short, and end with one line of counts
     Test {
         /// Only these steps, in the order of the run
@@ -57,6 +59,11 @@ fn main() -> anyhow::Result<ExitCode> {
             findings.iter().for_each(|finding| println!("{finding}"));
             eprintln!("tidy: {} findings", findings.len());
             findings.is_empty()
+        }
+        Chore::Book => {
+            let count = xtask::book::lay_out(&root)?;
+            eprintln!("book: {count} files");
+            true
         }
         Chore::Test { mut only, all, record, names } => {
             if only.is_empty() && !names.is_empty() {

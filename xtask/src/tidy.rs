@@ -1,5 +1,6 @@
 //! The house rules that the compiler and clippy do not check, as findings.
 
+mod book;
 mod bpf;
 mod dialect;
 mod documents;
@@ -16,6 +17,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use book::site;
 pub use floors::{Dependency, Package};
 pub use house::House;
 pub use tree::Tree;
@@ -61,6 +63,7 @@ pub fn judge(house: &House) -> Vec<Finding> {
     findings.extend(rooms::check(&files));
     findings.extend(size::check(house, &files));
     findings.extend(documents::check(house));
+    findings.extend(book::check(house));
     findings.extend(bpf::check(house));
     findings.extend(words::check(house));
     findings.extend(dialect::check(house));

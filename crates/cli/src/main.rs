@@ -244,6 +244,7 @@ mod tests {
     fn every_command_of_readme_and_tutorials_parses() {
         for (text, count_min) in [
             (include_str!("../../../README.md"), 25),
+            (include_str!("../../../docs/start.md"), 8),
             (include_str!("../../../docs/tutorials/security.md"), 10),
             (include_str!("../../../docs/tutorials/operations.md"), 5),
             (include_str!("../../../docs/tutorials/development.md"), 5),

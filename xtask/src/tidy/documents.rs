@@ -18,7 +18,7 @@ const CONTRACT_LINES_MIN: usize = 3;
 
 pub(super) fn check(house: &House) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in house.tree.files.iter().filter(|file| is_document(&file.path)) {
+    for file in house.tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         findings.extend(links(house, file));
     }
     for file in house.tree.files.iter().filter(|file| file.path.ends_with(".rs")) {
@@ -30,11 +30,6 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
     }
     findings.extend(reasons(house));
     findings
-}
-
-/// Documents at the root and in docs/.
-fn is_document(path: &str) -> bool {
-    path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'))
 }
 
 /// Relative links of one document, with their anchors.
@@ -77,7 +72,7 @@ pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
 }
 
 /// Targets of `[text](target)` and of `[name]: target`.
-fn targets(line: &str) -> Vec<String> {
+pub(super) fn targets(line: &str) -> Vec<String> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let named = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("]: "));
     inline
@@ -88,7 +83,7 @@ fn targets(line: &str) -> Vec<String> {
 }
 
 /// `path` as seen from the folder of `file`, or `None` if it leaves the project.
-fn join(file: &File, path: &str) -> Option<String> {
+pub(super) fn join(file: &File, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = file.path.split('/').collect();
     parts.pop();
     for part in path.split('/') {

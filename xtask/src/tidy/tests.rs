@@ -291,6 +291,47 @@ fn links_lead_somewhere() {
 }
 
 #[test]
+fn links_of_all_documents_are_checked() {
+    bad(&[("bench/README.md", "[x](../docs/B.md)\n")], "bench/README.md:1", "docs/B.md");
+}
+
+#[test]
+fn the_book_names_every_document_once() {
+    let base = "[a](docs/ARCHITECTURE.md)\n- [`d`](docs/DEPENDENCIES.md)\n";
+    let with = |line: &str, files: &[(&str, &str)]| {
+        let summary = format!("# Book\n{base}{line}");
+        let all = [&[("SUMMARY.md", summary.as_str()), ("book.toml", "")], files].concat();
+        found(&all, vec![package("ringside-core", &[])])
+    };
+    let page = ("docs/A.md", "# A\n");
+    assert_eq!(with("    - [a](docs/A.md)\n", &[page]), Vec::<String>::new());
+    one(&with("", &[page]), "SUMMARY.md:1", "does not name docs/A.md");
+    one(&with("", &[("bench/README.md", "")]), "SUMMARY.md:1", "does not name bench/README.md");
+    one(&with("[a](docs/A.md)\n", &[]), "SUMMARY.md:4", "docs/A.md, which does not exist");
+    let again = "[a](docs/A.md)\n[b](docs/../docs/A.md)\n";
+    one(&with(again, &[page]), "SUMMARY.md:5", "a page already, by line 4");
+    let other = "[a](docs/A.md)\n[b](docs/A.md#a)\n";
+    one(&with(other, &[page]), "SUMMARY.md:5", "docs/A.md#a is no page");
+    one(&with("[c](crates/core/src/lib.rs)\n", &[]), "SUMMARY.md:4", "is no page");
+    bad(&[("book.toml", "")], "book.toml:1", "without SUMMARY.md");
+}
+
+#[test]
+fn the_site_has_the_pages_and_what_they_link_to() {
+    let files = [
+        ("SUMMARY.md", "[a](docs/A.md)\n"),
+        ("docs/A.md", "[b](B.md) ![p](p.png) [c](../a.rs#l) [d](../src) [e](https://x.y)\n"),
+        ("docs/B.md", ""),
+        ("docs/p.png", ""),
+        ("a.rs", ""),
+        ("b.rs", ""),
+        ("src/c.rs", ""),
+    ];
+    let site: Vec<String> = super::site(&Tree::of(&files)).into_iter().collect();
+    assert_eq!(site, ["SUMMARY.md", "a.rs", "docs/A.md", "docs/B.md", "docs/p.png"]);
+}
+
+#[test]
 fn the_map_names_every_crate() {
     let map = [("docs/ARCHITECTURE.md", "`wire` and score/\n")];
     bad(&map, "docs/ARCHITECTURE.md:1", "crates/core");

@@ -60,6 +60,11 @@ impl Tree {
             || below.is_some_and(|found| found.starts_with(&folder))
     }
 
+    /// True if `path` is a file.
+    pub fn is_file(&self, path: &str) -> bool {
+        self.paths.contains(path)
+    }
+
     fn read_folder(&mut self, root: &Path, folder: &str) -> anyhow::Result<()> {
         let here = root.join(folder);
         for entry in std::fs::read_dir(&here).with_context(|| here.display().to_string())? {
