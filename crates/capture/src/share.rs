@@ -140,6 +140,10 @@ impl Server {
         }
         match self.greet(&stream) {
             Ok(()) => self.readers.push(stream),
+            // It looked whether a capture is here, as the next start on this path does.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                tracing::debug!("a reader hung up before it was greeted");
+            }
             Err(error) => tracing::warn!("a reader was not attached: {error}"),
         }
     }

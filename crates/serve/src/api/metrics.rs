@@ -10,8 +10,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use ringside_core::LaneCounters;
 use ringside_core::ledger::ByCause;
+use ringside_core::{Cause, LaneCounters};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -146,11 +146,15 @@ impl Metrics {
     }
 }
 
-/// Counts by cause, each with whether it is a loss.
+/// Counts by cause, each with whether it is a loss. What may be lost has a series from the start: one
+/// that begins with its first loss is no increase to Prometheus.
 fn add_causes(family: &Counters, by_cause: &ByCause, of: &LabelsOf<'_>) {
-    for (cause, &frames) in by_cause {
+    for cause in Cause::ALL {
+        let frames = by_cause.get(&cause).copied();
         let is_loss = if cause.is_loss() { "yes" } else { "no" };
-        let labels = of(&[("cause", cause.name()), ("loss", is_loss)]);
-        family.get_or_create(&labels).inc_by(frames);
+        if let Some(frames) = frames.or(cause.is_loss().then_some(0)) {
+            let labels = of(&[("cause", cause.name()), ("loss", is_loss)]);
+            family.get_or_create(&labels).inc_by(frames);
+        }
     }
 }

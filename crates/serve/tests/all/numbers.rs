@@ -106,6 +106,9 @@ fn metrics_are_the_ledger_and_their_judge_takes_them() {
             let label = format!("cause=\"{}\"", cause.name());
             assert_eq!(sum("dropped_frames_total", &label), frames as f64, "{cause:?}");
         }
+        // Also what has not been lost yet: an increase is one from 0.
+        let disk_full = "cause=\"disk_full\",loss=\"yes\"";
+        assert!(series.iter().any(|(one, &value)| one.contains(disk_full) && value == 0.0));
         let losses = "loss=\"yes\"";
         let lost = sum("dropped_frames_total", losses) + sum("missed_frames_total", losses);
         assert_eq!(lost, ledger.lost() as f64);
