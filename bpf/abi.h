@@ -57,10 +57,13 @@ struct generate_state {
 	__u64 refused;       /* frames that could not be shaped: always 0, else a bug */
 	__u64 due;           /* when the next frame is, monotonic, in 1/256 ns; without gap 0 */
 	__u64 earliest;      /* before which it must not leave though it is due; without gap 0 */
+	__u64 ring;          /* address of the far end's, if frames wait for room there, else 0 */
 	__u32 next_flow;
 	__u32 granted; /* frames that may leave before the clock is read again */
+	__u32 fitting; /* frames that have room for sure */
+	__u32 reserved;
 };
-_Static_assert(sizeof(struct generate_state) == 48, "generate_state: keep abi.rs in step");
+_Static_assert(sizeof(struct generate_state) == 64, "generate_state: keep abi.rs in step");
 
 /* Segments of one run: at 1,448 bytes 1.4 MiB, which stay in a second-level cache. */
 #define SEGMENT_PLACES 1024

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * Makes numbered frames out of live test frames (BPF_PROG_TEST_RUN, BPF_F_TEST_XDP_LIVE_FRAMES) and
  * redirects them to one interface. crates/transmit/src/shape.rs makes the same bytes.
@@ -19,6 +19,7 @@
  * and each change waits for an RCU grace period (milliseconds), unless it is in there already.
  */
 #include "pace.h"
+#include "room.h"
 
 const volatile struct generate_config config = {};
 
@@ -118,6 +119,20 @@ static __always_inline void finish(void *data, const void *header, __u32 size, _
 	}
 }
 
+/* True if a frame may be made as far as the far end's ring is concerned. */
+static __always_inline int fits(struct generate_state *state)
+{
+	if (!state->ring)
+		return 1;
+	if (!state->fitting) {
+		if (!awaits_room(state->ring))
+			return 0;
+		state->fitting = ROOM_FRAMES;
+	}
+	state->fitting--;
+	return 1;
+}
+
 static __always_inline int send_made(struct generate_state *state, __u32 flow)
 {
 	state->next_sequence++;
@@ -141,7 +156,7 @@ int generate(struct xdp_md *ctx)
 	state = bpf_map_lookup_elem(&states, &key);
 	if (!state)
 		return XDP_ABORTED;
-	if (!is_due(config.gap, &state->due, &state->earliest, &state->granted))
+	if (!is_due(config.gap, &state->due, &state->earliest, &state->granted) || !fits(state))
 		return XDP_DROP;
 	sequence = state->next_sequence;
 	flow = state->next_flow;
@@ -171,4 +186,5 @@ int generate(struct xdp_md *ctx)
 	return send_made(state, flow);
 }
 
-const char terms[] SEC("license") = "Apache-2.0";
+/* The kernel shows the ring to programs under its own terms only. */
+const char terms[] SEC("license") = "GPL v2";

@@ -95,12 +95,32 @@ pub(super) fn check_cpus() -> anyhow::Result<()> {
 
 /// Sends through every pair of the network, all at once; an error if the user stops it.
 pub(super) fn send(lab: &Lab, load: LoadSpec<'_>, stop: &StopSignal) -> anyhow::Result<Report> {
+    send_shape(lab, load, Shape::new(load.sizes.table.clone(), load.flows)?, stop)
+}
+
+/// The same; frames wait until the far end has room for them ([`Shape::await_room`]).
+pub(super) fn send_with_room(
+    lab: &Lab,
+    load: LoadSpec<'_>,
+    stop: &StopSignal,
+) -> anyhow::Result<Report> {
+    let mut shape = Shape::new(load.sizes.table.clone(), load.flows)?;
+    shape.await_room();
+    send_shape(lab, load, shape, stop)
+}
+
+fn send_shape(
+    lab: &Lab,
+    load: LoadSpec<'_>,
+    shape: Shape,
+    stop: &StopSignal,
+) -> anyhow::Result<Report> {
     let wires = lab.wires();
     let count = wires.len() as u64;
     let mut job = Job {
         sender: SenderKind::Live,
         wire: lab.wire(),
-        load: Load::Numbered(Shape::new(load.sizes.table.clone(), load.flows)?),
+        load: Load::Numbered(shape),
         cpus: vec![SENDER_CPU],
         rate_per_sec: load.rate_per_sec.map(|rate| (rate / count).max(1)),
         limits: Limits::new(Some(load.frames_max / count), Some(load.duration))?,

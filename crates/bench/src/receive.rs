@@ -382,7 +382,10 @@ impl Bench<'_> {
         let receivers = start(lab, &cell.contender, stop, || huge_pages.free(pages))?;
         let (sizes, flows) = (&cell.sizes, load::FLOWS);
         let load = LoadSpec { sizes, flows, rate_per_sec, duration, frames_max: u64::MAX };
-        let report = load::send(lab, load, stop)?;
+        // A receive path with a CPU of its own, and a generator that would keep its ring full.
+        let awaits_room = rate_per_sec.is_none() && cell.placement == Placement::Shared;
+        let send = if awaits_room { load::send_with_room } else { load::send };
+        let report = send(lab, load, stop)?;
         let sent = Instant::now();
         let mut sample = Sample {
             offered: report.offered,

@@ -104,43 +104,52 @@ pub struct GenerateState {
     pub due: u64,
     /// Before which it must not leave though it is due; 0 without a gap.
     pub earliest: u64,
+    /// Address of the far end's ring, if frames wait for room there, else 0.
+    pub ring: u64,
     /// Flow of the next frame.
     pub next_flow: u32,
     /// Frames that may leave before the clock is read again; 0 without a gap.
     pub granted: u32,
+    /// Frames that have room for sure.
+    pub fitting: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
-const GENERATE_STATE_BYTES: usize = 48;
+const GENERATE_STATE_BYTES: usize = 64;
 const _: () = assert!(size_of::<GenerateState>() == GENERATE_STATE_BYTES);
 
 impl GenerateState {
     /// The bytes as the C program reads them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(GENERATE_STATE_BYTES);
-        for word in [self.stream, self.next_sequence, self.refused, self.due, self.earliest] {
-            bytes.extend_from_slice(&word.to_ne_bytes());
-        }
-        bytes.extend_from_slice(&self.next_flow.to_ne_bytes());
-        bytes.extend_from_slice(&self.granted.to_ne_bytes());
+        let long =
+            [self.stream, self.next_sequence, self.refused, self.due, self.earliest, self.ring];
+        bytes.extend(long.iter().flat_map(|word| word.to_ne_bytes()));
+        let short = [self.next_flow, self.granted, self.fitting, self.reserved];
+        bytes.extend(short.iter().flat_map(|word| word.to_ne_bytes()));
         bytes
     }
 
     /// Reads the bytes that the C program wrote; `None` if they are too few.
     pub fn from_bytes(bytes: &[u8]) -> Option<GenerateState> {
-        let (words, rest) = bytes.split_first_chunk::<40>()?;
-        let (words, _) = words.as_chunks::<8>();
-        let [stream, next_sequence, refused, due, earliest] =
-            *<&[[u8; 8]; 5]>::try_from(words).ok()?;
-        let (next_flow, rest) = rest.split_first_chunk::<4>()?;
-        let (granted, _) = rest.split_first_chunk::<4>()?;
+        let (long, rest) = bytes.split_first_chunk::<48>()?;
+        let (short, _) = rest.split_first_chunk::<16>()?;
+        let [stream, next_sequence, refused, due, earliest, ring] =
+            *<&[[u8; 8]; 6]>::try_from(long.as_chunks::<8>().0).ok()?;
+        let [next_flow, granted, fitting, reserved] =
+            *<&[[u8; 4]; 4]>::try_from(short.as_chunks::<4>().0).ok()?;
         Some(GenerateState {
             stream: u64::from_ne_bytes(stream),
             next_sequence: u64::from_ne_bytes(next_sequence),
             refused: u64::from_ne_bytes(refused),
             due: u64::from_ne_bytes(due),
             earliest: u64::from_ne_bytes(earliest),
-            next_flow: u32::from_ne_bytes(*next_flow),
-            granted: u32::from_ne_bytes(*granted),
+            ring: u64::from_ne_bytes(ring),
+            next_flow: u32::from_ne_bytes(next_flow),
+            granted: u32::from_ne_bytes(granted),
+            fitting: u32::from_ne_bytes(fitting),
+            reserved: u32::from_ne_bytes(reserved),
         })
     }
 }

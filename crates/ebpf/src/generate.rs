@@ -5,12 +5,13 @@ use crate::anchor::Anchor;
 use crate::load::{Embedded, Loaded, embedded};
 use crate::{Error, TestRun};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use ringside_sys::bpf::XdpMode;
+use ringside_sys::bpf::{self, XdpMode};
 use ringside_sys::live::run_live_frames;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
 static GENERATE: Embedded = embedded!("generate");
+static VETH_RING: Embedded = embedded!("veth_ring");
 
 /// Shortest live frame: an Ethernet header (the kernel refuses less).
 pub const LIVE_FRAME_BYTES_MIN: usize = 14;
@@ -103,6 +104,27 @@ impl Generator {
         Anchor::in_mode(self.program.as_fd(), self.ifindex, self.anchored)
     }
 
+    /// From now on frames that the calling thread's CPU makes wait until the ring of the far end of
+    /// a veth pair, of which the interface is the near one, has room for them; what finds none for
+    /// some ten microseconds is not made. The thread is pinned to `cpu` and in the interface's
+    /// namespace, and the generator is anchored inside the driver. False where this kernel does
+    /// not show the ring.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn await_room(&self, cpu: usize) -> Result<bool, Error> {
+        let ring = far_ring(self.ifindex)?;
+        let refused = |e| Error::kernel("cannot write the generator's state", e);
+        let states = self.states.lookup_percpu(&STATE_KEY, MapFlags::ANY).map_err(refused)?;
+        let mut states = states.unwrap_or_default();
+        let state = states.get(cpu).and_then(|bytes| GenerateState::from_bytes(bytes));
+        if let (Some(bytes), Some(state)) = (states.get_mut(cpu), state) {
+            *bytes = GenerateState { ring, ..state }.to_bytes();
+        }
+        self.states.update_percpu(&STATE_KEY, &states, MapFlags::ANY).map_err(refused)?;
+        Ok(ring != 0)
+    }
+
     /// Runs the generator once on a copy of its input: the frame that the calling thread's CPU
     /// makes next.
     ///
@@ -126,6 +148,18 @@ impl Generator {
             .and_then(|states| GenerateState::from_bytes(states.get(cpu)?))
             .ok_or_else(|| Error::Object { object: GENERATE.name, part: format!("CPU {cpu}") })
     }
+}
+
+/// Where the kernel has the ring that frames to the far end of a veth pair wait in, for those that
+/// the calling thread's CPU sends; 0 if it does not show it.
+fn far_ring(ifindex: u32) -> Result<u64, Error> {
+    let mut loaded = Loaded::new(&VETH_RING, None)?;
+    let program = loaded.program_fd()?;
+    bpf::test_run_xdp_at(program.as_fd(), ifindex, &[0; LIVE_FRAME_BYTES_MIN + 1])?;
+    let found = loaded.map("far_ring")?.lookup(&STATE_KEY, MapFlags::ANY);
+    let found = found.map_err(|e| Error::kernel("cannot read where the ring is", e))?;
+    let address = found.and_then(|bytes| Some(u64::from_ne_bytes(*bytes.first_chunk()?)));
+    Ok(address.unwrap_or(0))
 }
 
 /// From frame to frame in 1/256 ns, rounded to the nearest: at 12 million frames a second the error

@@ -362,6 +362,21 @@ pub fn test_run_xdp_behind(
     run(program, data, Some(&context), repeat, output)
 }
 
+/// As [`test_run`] once for an XDP program, as if `frame` had been received by interface `ifindex`
+/// of the calling thread's network namespace.
+///
+/// # Errors
+/// As [`test_run`]; the kernel takes an interface with a program inside its driver.
+pub fn test_run_xdp_at(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    frame: &[u8],
+) -> Result<TestRun, BpfError> {
+    let data_end = frame.len() as u32;
+    let context = XdpContext { data_end, ingress_ifindex: ifindex, ..XdpContext::default() };
+    run(program, frame, Some(&context), 1, &mut []).map(|(run, _)| run)
+}
+
 fn run(
     program: BorrowedFd<'_>,
     data: &[u8],

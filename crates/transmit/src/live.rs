@@ -97,6 +97,7 @@ pub(crate) struct Live {
     generator: Generator,
     interface: String,
     ifindex: u32,
+    is_veth: bool,
     _anchor: Anchor,
 }
 
@@ -109,10 +110,11 @@ impl Live {
         cpus: &[usize],
         rate_per_sec: Option<u64>,
     ) -> Result<Live, Error> {
-        let NetDevice { ifindex, name: interface, .. } = wire.sender.device()?;
+        let NetDevice { ifindex, name: interface, kind, .. } = wire.sender.device()?;
+        let is_veth = kind.as_deref() == Some("veth");
         let generator = shape.generator(ifindex, cpus, rate_per_sec)?;
         let anchor = generator.anchor()?;
-        Ok(Live { generator, interface, ifindex, _anchor: anchor })
+        Ok(Live { generator, interface, ifindex, is_veth, _anchor: anchor })
     }
 }
 
@@ -131,6 +133,9 @@ impl<'l> LiveSender<'l> {
     /// For the calling thread, which is pinned to `cpu` and in the sender's namespace.
     pub fn new(live: &'l Live, shape: &'l Shape, cpu: usize) -> Result<LiveSender<'l>, Error> {
         let watch = Watch::new(live.ifindex)?;
+        if shape.awaits_room && live.is_veth {
+            live.generator.await_room(cpu)?;
+        }
         Ok(LiveSender { live, watch, shape, cpu, offered: 0, bytes: 0 })
     }
 

@@ -50,6 +50,7 @@ pub struct Shape {
     numbering: Numbering,
     is_kept: bool,
     discards: bool,
+    pub(crate) awaits_room: bool,
 }
 
 impl Shape {
@@ -83,8 +84,17 @@ impl Shape {
             let limit = format!("1 to {FLOWS_MAX}");
             return Err(Error::Limit { what: "the flow count", value: flow_count.into(), limit });
         }
-        let (is_kept, discards) = (false, false);
-        let shape = Shape { sizes, flow_count, template, ranges, numbering, is_kept, discards };
+        let (is_kept, discards, awaits_room) = (false, false, false);
+        let shape = Shape {
+            sizes,
+            flow_count,
+            template,
+            ranges,
+            numbering,
+            is_kept,
+            discards,
+            awaits_room,
+        };
         shape.check()?;
         Ok(shape)
     }
@@ -166,6 +176,14 @@ impl Shape {
     /// private networks.
     pub fn discard_received(&mut self) {
         self.discards = true;
+    }
+
+    /// Live frames of a veth pair wait until the far end has room for them, as those of a network
+    /// card under flow control: the far end then has no work with frames that it refuses. Also
+    /// discards what is received ([`Shape::discard_received`]).
+    pub fn await_room(&mut self) {
+        self.discards = true;
+        self.awaits_room = true;
     }
 
     /// Writes frame `sequence` of `stream` to the start of `buffer` and returns its length.

@@ -76,6 +76,22 @@ fn pages_that_are_kept_hold_whole_frames() {
     assert!(refused.to_string().contains("one size"), "{refused}");
 }
 
+/// A far end that is slower than the generator: its stack has each frame, on a CPU of its own.
+#[test]
+fn frames_that_await_room_are_never_refused() {
+    if !need_root("frames_that_await_room_are_never_refused") {
+        return;
+    }
+    let (napi, sender_napi) = (Napi::Pinned(1), Some(Napi::Softirq));
+    let lab = Lab::up(&LabConfig { napi, sender_napi, ..config("room") }).unwrap();
+    let mut job = numbered(SenderKind::Live, &lab, "64", 1000, 300_000);
+    let Load::Numbered(shape) = &mut job.load else { panic!("numbered frames") };
+    shape.await_room();
+    let report = send(&job);
+    assert_eq!((report.offered, report.handed), (300_000, 300_000), "{report:?}");
+    assert_eq!(report.received_by_interface, Some(300_000), "{report:?}");
+}
+
 #[test]
 fn packet_frames_of_every_size_arrive_as_they_were_made() {
     if !ready("packet_frames_of_every_size_arrive_as_they_were_made") {
