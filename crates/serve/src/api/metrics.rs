@@ -146,8 +146,8 @@ impl Metrics {
     }
 }
 
-/// Counts by cause, each with whether it is a loss. What may be lost has a series from the start: one
-/// that begins with its first loss is no increase to Prometheus.
+/// Counts by cause, each with whether it is a loss. What may be lost has a series from the start:
+/// one that begins with its first loss is no increase to Prometheus.
 fn add_causes(family: &Counters, by_cause: &ByCause, of: &LabelsOf<'_>) {
     for cause in Cause::ALL {
         let frames = by_cause.get(&cause).copied();
