@@ -107,3 +107,28 @@ impl RecordSink for Talkers<'_> {
         self.counts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_without_a_place_are_left_out_and_that_is_said() {
+        let kept = Mutex::new(Kept::new(10, 1000));
+        let mut talkers = Talkers { addresses_max: 1, ..Talkers::new(&kept) };
+        let [first, second] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
+        let sums = Sums { bytes: 7, flows: 1, ..Sums::default() };
+        talkers.add(first, sums);
+        talkers.add(first, sums);
+        assert_eq!(lock(&kept).missing().count(), 0);
+        talkers.add(second, sums);
+        talkers.finish(Timestamp::default());
+        drop(talkers);
+        let kept = kept.into_inner().unwrap();
+        assert_eq!(kept.missing().collect::<Vec<_>>(), [Cause::Addresses]);
+        let records = kept.into_records().unwrap();
+        assert_eq!(records.len(), 1);
+        let talker: serde_json::Value = serde_json::from_str(records[0].get()).unwrap();
+        assert_eq!((&talker["address"], &talker["bytes"]), (&"10.0.0.1".into(), &14.into()));
+    }
+}
