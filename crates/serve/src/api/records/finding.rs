@@ -67,7 +67,7 @@ impl Kind {
     /// The kind of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// No kind has it.
     pub fn named(name: &str) -> Result<Kind, Problem> {
         let found = Kind::OF_COMMANDS.into_iter().find(|kind| kind.name() == name);
         let names = Kind::OF_COMMANDS.map(Kind::name).join(", ");
