@@ -6,6 +6,7 @@ mod events;
 mod metrics;
 mod packets;
 mod recordings;
+mod records;
 mod rules;
 mod search;
 mod session;
@@ -30,7 +31,7 @@ use utoipa_axum::routes;
     ),
     tags(
         (name = "captures", description = "What runs, and what is lost"),
-        (name = "packets", description = "What is recorded, and packets of it"),
+        (name = "packets", description = "What is recorded, packets of it, and what they meant"),
         (name = "rules", description = "By which a capture judges frames"),
         (name = "service", description = "The service itself"),
     )
@@ -68,6 +69,8 @@ fn routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(recordings::list))
         .routes(routes!(search::find))
         .routes(routes!(packets::download))
+        .routes(routes!(records::list))
+        .routes(routes!(records::talkers))
         .routes(routes!(metrics::text))
         .routes(routes!(session::who, session::sign_in, session::sign_out))
 }

@@ -26,6 +26,18 @@ pub const HISTORY_MAX: usize = 300;
 pub const UNDO_MAX: usize = 100;
 /// Files of a recording that are listed.
 pub const FILES_MAX: usize = 2000;
+/// Records of an answer that names no limit: some screens of a table.
+pub const RECORDS_USUAL: u64 = 1_000;
+/// Records of an answer at most: a page sorts them at once. Who wants all has the commands.
+pub const RECORDS_MAX: u64 = 10_000;
+/// Addresses whose traffic is kept apart: some 10 MB.
+pub const TALKERS_MAX: usize = 100_000;
+/// Memory of a flow table: room for a quarter of a million flows at once, in each of the searches.
+pub const FLOW_MEMORY_BYTES: usize = 64 << 20;
+/// Calls that are followed at once: some 30 MB, a tenth of what a capture of an operator's needs.
+pub const CALLS_MAX: usize = 10_000;
+/// Streams of media, two for each call.
+pub const CALL_STREAMS_MAX: usize = 2 * CALLS_MAX;
 /// Threads that wait for captures, or read files.
 pub const THREADS_MAX: usize = 16;
 
@@ -46,6 +58,12 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// Bytes of packets in one download.
     pub download_bytes_max: u64,
+    /// Bytes of the records of one answer.
+    pub records_bytes_max: usize,
+    /// Packets that are read for an answer of records, also those that do not match.
+    pub records_packets_max: u64,
+    /// For reading them; then comes what was found until then.
+    pub records_time_max: Duration,
 }
 
 impl Default for Limits {
@@ -59,6 +77,12 @@ impl Default for Limits {
             tick: Duration::from_secs(1),
             keep_alive: Duration::from_secs(15),
             download_bytes_max: 1 << 30,
+            // Ten thousand of a usual size.
+            records_bytes_max: 16 << 20,
+            // At some million a second, as long as the time allows.
+            records_packets_max: 20_000_000,
+            // Well within that of a search, so that an answer comes.
+            records_time_max: Duration::from_secs(20),
         }
     }
 }

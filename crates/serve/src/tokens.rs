@@ -20,7 +20,7 @@ const NAME_CHARS_MAX: usize = 64;
 pub enum Scope {
     /// Look at captures, ledgers, rules, and how many packets a search finds.
     Read,
-    /// Get packets.
+    /// Get packets, and records of what they meant.
     Packets,
     /// Change rules.
     Control,

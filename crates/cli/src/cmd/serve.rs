@@ -26,7 +26,8 @@ Without --tokens whose process it is that connects is asked of the kernel: the o
 those of --user may do everything. With --tokens every request needs one. Nothing listens for other
 hosts: `ssh -L 8080:127.0.0.1:8080 HOST`, or a proxy that speaks TLS, brings it there.
 
-Each download of packets and each change of rules is a line of JSON on standard error.
+Each download of packets, each answer of records of them (flows, HTTP, DNS, TLS, calls) and each
+change of rules is a line of JSON on standard error.
 docs/serve.md describes the API, the page and the tokens.")]
 pub struct ServeArgs {
     /// Where to listen: ADDRESS:PORT of this host, or unix:PATH [default: serve.sock in

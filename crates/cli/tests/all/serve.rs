@@ -1,6 +1,8 @@
 //! `ringside serve` next to a recording capture, asked by curl: what it says is what the capture
 //! accounts for, and what it gives is what tcpdump reads.
 
+mod records;
+
 use crate::common::folder::{Folder, number};
 use crate::common::*;
 use ringside_testkit::{need_root, need_tool};
@@ -103,6 +105,14 @@ fn a_recording_is_watched_and_its_packets_are_found_and_downloaded() {
     let wrong = served.json("/api/v1/find?filter=prot%20udp");
     assert!(wrong["error"].as_str().unwrap().contains("syntax error"), "{wrong}");
 
+    let flows = served.json("/api/v1/records/flows?filter=udp&last=1h");
+    let packets = flows["records"].as_array().unwrap().iter();
+    let packets: u64 = packets.map(|flow| number(flow, "packets")).sum();
+    assert_eq!((packets, number(&flows["search"], "packets")), (LOAD, LOAD), "{flows}");
+    assert_eq!(flows["incomplete"], serde_json::json!([]), "{flows}");
+    let wrong = served.json("/api/v1/records/flows?filter=prot%20udp");
+    assert!(wrong["error"].as_str().unwrap().contains("syntax error"), "{wrong}");
+
     let file = folder.path("packets.pcapng");
     assert_eq!(served.download("filter=udp&limit=100", &file), Some(0));
     assert_eq!((tcpdump(&file, ""), tcpdump(&file, "udp")), (100, 100));
@@ -119,7 +129,12 @@ fn a_recording_is_watched_and_its_packets_are_found_and_downloaded() {
     let outcome = served.running.finish();
     assert_eq!(outcome.code(), Some(0), "{outcome:?}");
     let audit = outcome.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let audit: Vec<Value> = audit.filter(|line| line["audit"] == "download").collect();
+    let (audit, others): (Vec<Value>, Vec<Value>) =
+        audit.partition(|line| line["audit"] == "download");
+    let [records] = &others[..] else { panic!("{others:?}") };
+    let details = &records["details"];
+    assert_eq!((&records["audit"], &details["kind"]), (&"records".into(), &"flows".into()));
+    assert_eq!((number(details, "packets"), &details["asked"]["filter"]), (LOAD, &"udp".into()));
     let of =
         |name: &str| audit.iter().map(|line| line["details"][name].clone()).collect::<Vec<_>>();
     assert_eq!(audit.len(), 2, "{outcome:?}");

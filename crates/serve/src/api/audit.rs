@@ -1,4 +1,5 @@
-//! A line in the log for what is to be known later: who got packets, and who changed rules.
+//! A line in the log for what is to be known later: who got packets, or records of them, and who
+//! changed rules.
 
 use crate::service::Caller;
 use ringside_terminal::say;

@@ -115,7 +115,7 @@ impl Sent {
         let copied = Copier::to_stream(pipe, Format::Pcapng).and_then(|copier| {
             let (bytes, packets_put, is_full) = (&bytes, &count, &is_full);
             let mut output = Bounded { copier, bytes, packets: packets_put, is_full, bytes_max };
-            packets.copy(&mut output, &|| is_full.get())?;
+            packets.copy(&mut output, &|_| is_full.get())?;
             output.finish()?;
             // Before the pipe is closed, so that its reader knows.
             is_whole.store(!is_full.get(), Ordering::Release);

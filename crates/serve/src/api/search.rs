@@ -14,6 +14,7 @@ use ringside_store::{MergedSource, Query as StoredQuery, StoredSource};
 use ringside_terminal::units::{self, When};
 use serde::Deserialize;
 use serde_json::Value;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +100,8 @@ pub async fn find(
         let _place = place;
         let is_stopped = || is_gone.load(Ordering::Relaxed);
         let mut opened = search.open()?;
-        let found = opened.copy(&mut Counter, &is_stopped).map_err(|e| Problem::failed(&e))?;
+        let found =
+            opened.copy(&mut Counter, &|_| is_stopped()).map_err(|e| Problem::failed(&e))?;
         Ok(Json(object(&opened.answer(found, is_stopped()))))
     })
     .await
@@ -157,17 +159,23 @@ impl Search {
 }
 
 impl Opened {
-    /// Hands on what matches; returns how many.
+    /// Hands on what matches; returns how many. `is_stopped` gets the number of packets that were
+    /// read so far, every few of them.
     ///
     /// # Errors
     /// A recording cannot be read, or `output` not be written.
     pub fn copy(
         &mut self,
         output: &mut dyn Output,
-        is_stopped: &dyn Fn() -> bool,
+        is_stopped: &dyn Fn(u64) -> bool,
     ) -> anyhow::Result<u64> {
-        let count_max = self.count_max;
-        let limits = CopyLimits { count_max, is_stream: false, is_stopped, look: &|_, _| () };
+        let read = Cell::new(0);
+        let limits = CopyLimits {
+            count_max: self.count_max,
+            is_stream: false,
+            is_stopped: &|| is_stopped(read.get()),
+            look: &|packets, _| read.set(packets),
+        };
         copy(&mut self.source, &mut self.filter, output, &limits)
     }
 

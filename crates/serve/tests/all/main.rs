@@ -5,5 +5,6 @@
 mod common;
 mod numbers;
 mod page;
+mod records;
 mod refused;
 mod rules;

@@ -126,6 +126,15 @@ export interface Found {
     notices: string[];
 }
 
+/** A record, as `--json` of its command has it. */
+export type Fact = Record<string, unknown>;
+
+export interface Records {
+    records: Fact[];
+    incomplete: { cause: string; text: string }[];
+    search: Found;
+}
+
 export interface Who {
     name: string;
     scopes: string[];
@@ -138,10 +147,22 @@ export class Failure extends Error {
     }
 }
 
+/** Times that a service is asked again that is busy: what was left a moment ago still ends. */
+const AGAIN_MAX = 3;
+
+async function answered(path: string, request: RequestInit): Promise<Response> {
+    for (let again = 0; ; again += 1) {
+        const response = await fetch(path, request);
+        if (response.status !== 503 || again === AGAIN_MAX || request.method) return response;
+        const seconds = Number(response.headers.get("retry-after") ?? 1);
+        await new Promise((done) => setTimeout(done, 1000 * seconds));
+    }
+}
+
 export async function ask<T>(path: string, request: RequestInit = {}): Promise<T> {
     let response: Response;
     try {
-        response = await fetch(path, request);
+        response = await answered(path, request);
     } catch (error) {
         if (request.signal?.aborted) throw error;
         throw new Failure(0, "the service cannot be reached");

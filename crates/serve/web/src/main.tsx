@@ -4,7 +4,9 @@ import { Failure, ask, type Who } from "./api";
 import { Health } from "./health";
 import { useLive, type Live } from "./live";
 import { Packets } from "./packets";
-import { SCREENS, go, link, usePlace, type Screen } from "./place";
+import { SCREENS, go, kept, link, place, usePlace, type Screen } from "./place";
+import { KINDS } from "./kinds";
+import { Records } from "./records";
 import { Ring } from "./ring";
 import { Rules } from "./rules";
 import { SignIn } from "./signin";
@@ -15,6 +17,11 @@ const NAMES: Record<Screen, string> = {
     health: "Health",
     rules: "Rules",
     packets: "Packets",
+    flows: "Flows",
+    http: "HTTP",
+    names: "Names",
+    tls: "TLS",
+    calls: "Calls",
 };
 const THEMES = ["auto", "light", "dark"] as const;
 
@@ -29,7 +36,7 @@ function useTheme() {
     return { theme, turn: () => set(next) };
 }
 
-/** 1 to 4 are the screens, unless something is being typed. */
+/** 1 to 9 are the screens, unless something is being typed. */
 function useKeys() {
     useEffect(() => {
         const pressed = (event: KeyboardEvent) => {
@@ -37,7 +44,7 @@ function useKeys() {
             const typing = ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
             const screen = SCREENS[Number(event.key) - 1];
             if (typing || event.ctrlKey || event.metaKey || event.altKey || !screen) return;
-            go(screen, {});
+            go(screen, kept(screen, place()));
         };
         addEventListener("keydown", pressed);
         return () => removeEventListener("keydown", pressed);
@@ -54,9 +61,9 @@ function Connection({ state }: { state: Live["state"] }) {
     );
 }
 
-
 function App() {
-    const { screen, chosen } = usePlace();
+    const here = usePlace();
+    const { screen, chosen } = here;
     const { theme, turn } = useTheme();
     const [who, setWho] = useState<Who | Failure | null>(null);
     const signedIn = who !== null && !(who instanceof Failure);
@@ -71,7 +78,7 @@ function App() {
     }, [screen]);
     if (who instanceof Failure) return <SignIn failure={who} again={look} />;
     const may = (scope: string) => signedIn && who.scopes.includes(scope);
-    const kept: Record<string, string> = chosen.capture ? { capture: chosen.capture } : {};
+    const kind = KINDS[screen];
     return (
         <>
             <header>
@@ -83,7 +90,7 @@ function App() {
                     {SCREENS.map((name, index) => (
                         <a
                             key={name}
-                            href={link(name, kept)}
+                            href={link(name, kept(name, here))}
                             aria-current={name === screen ? "page" : undefined}
                             title={`Key ${index + 1}`}
                         >
@@ -104,12 +111,13 @@ function App() {
                     <Rules live={live} chosen={chosen} mayChange={may("control")} />
                 )}
                 {screen === "packets" && <Packets chosen={chosen} mayGet={may("packets")} />}
+                {kind && <Records key={screen} screen={screen} chosen={chosen} kinds={kind} />}
             </main>
             <footer>
                 <span>{signedIn ? who.name : ""}</span>
                 <span>
                     <a href="/api/v1/openapi.json">API</a> · <a href="/metrics">Metrics</a> · Keys
-                    1–4
+                    1–9
                 </span>
             </footer>
         </>

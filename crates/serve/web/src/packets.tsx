@@ -1,10 +1,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, withQuery, type Found, type Recording } from "./api";
-import { go } from "./place";
+import {
+    NoRecordings,
+    QuestionForm,
+    commandOf,
+    isQuestion,
+    questionOf,
+    useRecordings,
+    written,
+} from "./question";
 import { bytes, counted, grouped, percent } from "./words";
-
-const SPANS = ["1m", "10m", "1h", "24h", ""];
-const NAMES = ["last minute", "last 10 minutes", "last hour", "last day", "all", "from … to …"];
 
 /** Begin of a recorder's file, as its name has it: 20261121T053000Z-eth1-lane0-000000.pcapng. */
 function startOf(name: string): string {
@@ -97,20 +102,6 @@ function Plan({ found }: { found: Found }) {
     );
 }
 
-function quoted(text: string): string {
-    return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-/** The same question for a terminal. */
-function commandOf(chosen: Record<string, string>): string {
-    const words = ["ringside find -r", chosen.recording || "DIR"];
-    if (chosen.last) words.push("--last", chosen.last);
-    if (chosen.from) words.push("--from", chosen.from);
-    if (chosen.to) words.push("--to", chosen.to);
-    if (chosen.filter) words.push(quoted(chosen.filter));
-    return words.join(" ");
-}
-
 interface Props {
     chosen: Record<string, string>;
     mayGet: boolean;
@@ -120,15 +111,10 @@ type Answer = Found | { error: string } | "working" | null;
 
 /** What is recorded, found and downloaded. */
 export function Packets({ chosen, mayGet }: Props) {
-    const [recordings, setRecordings] = useState<Recording[] | null>(null);
+    const recordings = useRecordings();
     const [answer, setAnswer] = useState<Answer>(null);
     const search = useRef<AbortController | null>(null);
-    const { filter = "", last = "", from = "", to = "", recording = "" } = chosen;
-    const asked = { filter, last, from, to, recording };
-    const isSpan = from !== "" || to !== "" || chosen.span === "given";
-    useEffect(() => {
-        ask<Recording[]>("/api/v1/recordings").then(setRecordings, () => setRecordings([]));
-    }, []);
+    const asked = questionOf(chosen);
     const find = () => {
         search.current?.abort();
         const gone = new AbortController();
@@ -141,115 +127,35 @@ export function Packets({ chosen, mayGet }: Props) {
     };
     // A link with a question is answered at once.
     useEffect(() => {
-        if (filter !== "" || last !== "" || from !== "") find();
+        if (isQuestion(asked)) find();
         return () => search.current?.abort();
-    }, [filter, last, from, to, recording]);
-    const choose = (change: Record<string, string>) =>
-        go("packets", { ...asked, ...change }, true);
-    /** What stands in the form now, whether it was asked or not. */
-    const written = (element: HTMLFormElement) => {
-        const form = new FormData(element);
-        const text = (name: string) => String(form.get(name) ?? "").trim();
-        const span = isSpan ? { from: text("from"), to: text("to") } : {};
-        return { ...asked, filter: text("filter"), ...span };
-    };
+    }, Object.values(asked));
     const download = (event: Event) => {
         const { form } = event.currentTarget as HTMLButtonElement;
         const link = document.createElement("a");
-        link.href = withQuery("/api/v1/packets", written(form as HTMLFormElement));
+        const question = questionOf(written(form as HTMLFormElement, chosen));
+        link.href = withQuery("/api/v1/packets", question);
         link.download = "packets.pcapng";
         link.click();
     };
-    const submit = (event: Event) => {
-        event.preventDefault();
-        const next = written(event.currentTarget as HTMLFormElement);
-        const same = Object.entries(next).every(([name, value]) => value === asked[name as "to"]);
-        if (same) find();
-        else go("packets", next);
-    };
-    const pickSpan = (event: Event) => {
-        const at = Number((event.currentTarget as HTMLSelectElement).value);
-        const given = SPANS[at];
-        if (given === undefined) choose({ last: "", span: "given" });
-        else choose({ last: given, from: "", to: "", span: "" });
-    };
-    const span = isSpan ? SPANS.length : Math.max(0, SPANS.indexOf(last));
-    if (recordings?.length === 0) {
-        return (
-            <p class="notice warn">
-                No recordings are served. Start the service with <code>--recordings DIR</code>
-            </p>
-        );
-    }
+    if (recordings?.length === 0) return <NoRecordings />;
     return (
         <>
             <section class="panel">
                 <h2>Find packets</h2>
-                <form onSubmit={submit} key={`${filter} ${from} ${to}`}>
-                    <label>
-                        Filter, as tcpdump has it
-                        <input
-                            name="filter"
-                            defaultValue={filter}
-                            placeholder="host 192.0.2.7 and tcp port 443 (empty: all)"
-                            spellcheck={false}
-                            autofocus
-                        />
-                    </label>
-                    <div class="row">
-                        <label>
-                            Time
-                            <select value={String(span)} onChange={pickSpan}>
-                                {NAMES.map((name, at) => (
-                                    <option key={name} value={String(at)}>
-                                        {name}
-                                    </option>
-                                ))}
-                            </select>
-                        </label>
-                        {isSpan && (
-                            <>
-                                <label>
-                                    From
-                                    <input
-                                        name="from"
-                                        defaultValue={from}
-                                        placeholder="2026-03-01T12:00:00Z"
-                                    />
-                                </label>
-                                <label>
-                                    To
-                                    <input
-                                        name="to"
-                                        defaultValue={to}
-                                        placeholder="2026-03-01T12:05:00Z"
-                                    />
-                                </label>
-                            </>
-                        )}
-                        <label>
-                            Recording
-                            <select
-                                value={recording}
-                                onChange={(e) => choose({ recording: e.currentTarget.value })}
-                            >
-                                <option value="">all</option>
-                                {recordings?.map(({ name }) => (
-                                    <option key={name} value={name}>
-                                        {name}
-                                    </option>
-                                ))}
-                            </select>
-                        </label>
-                        <span class="grow" />
-                        <button class="main">Count</button>
-                        {mayGet && (
-                            <button type="button" onClick={download}>
-                                Download pcapng
-                            </button>
-                        )}
-                    </div>
-                </form>
+                <QuestionForm
+                    screen="packets"
+                    chosen={chosen}
+                    recordings={recordings ?? []}
+                    again={find}
+                >
+                    <button class="main">Count</button>
+                    {mayGet && (
+                        <button type="button" onClick={download}>
+                            Download pcapng
+                        </button>
+                    )}
+                </QuestionForm>
                 {answer === "working" && <p class="notice">Searching …</p>}
                 {answer && answer !== "working" && "error" in answer && (
                     <p class="notice bad" role="alert">
@@ -258,7 +164,7 @@ export function Packets({ chosen, mayGet }: Props) {
                 )}
                 {answer && answer !== "working" && "plan" in answer && <Plan found={answer} />}
                 <p class="hint">
-                    On a terminal: <code>{commandOf(asked)}</code>
+                    On a terminal: <code>{commandOf("ringside find", asked)}</code>
                 </p>
             </section>
             {recordings && <Recordings recordings={recordings} />}

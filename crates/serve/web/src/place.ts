@@ -3,8 +3,24 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-export const SCREENS = ["ring", "health", "rules", "packets"] as const;
+export const SCREENS = [
+    "ring",
+    "health",
+    "rules",
+    "packets",
+    "flows",
+    "http",
+    "names",
+    "tls",
+    "calls",
+] as const;
 export type Screen = (typeof SCREENS)[number];
+
+/** Screens of recorded packets, which share a question. */
+const OF_PACKETS: readonly Screen[] = SCREENS.slice(SCREENS.indexOf("packets"));
+/** What of a place stays on the way to any other screen, and to one of those. */
+const STAYS = ["capture"];
+const QUESTION = ["filter", "last", "from", "to", "span", "recording"];
 
 export interface Place {
     screen: Screen;
@@ -20,6 +36,18 @@ export function place(): Place {
 export function link(screen: Screen, chosen: Record<string, string> = {}): string {
     const said = Object.entries(chosen).filter(([, value]) => value !== "");
     return `#${screen}${said.length > 0 ? `?${new URLSearchParams(said)}` : ""}`;
+}
+
+/** What was chosen, as far as it means something on another screen. */
+export function kept(target: Screen, { screen, chosen }: Place): Record<string, string> {
+    const isOfPackets = OF_PACKETS.includes(target);
+    const names = isOfPackets ? [...STAYS, ...QUESTION] : STAYS;
+    const stays = Object.fromEntries(
+        names.flatMap((name) => (chosen[name] ? [[name, chosen[name]]] : [])),
+    );
+    // All that was ever recorded is a question that should be meant.
+    const isFirst = isOfPackets && target !== "packets" && !OF_PACKETS.includes(screen);
+    return isFirst ? { last: "10m", ...stays } : stays;
 }
 
 /** Goes there; `replace` leaves no step for the back button. */

@@ -147,9 +147,14 @@ function Charts({ samples, capture }: { samples: Sample[]; capture: Capture }) {
             <div class="panel-head">
                 <h2>Last minutes</h2>
                 {span ? (
-                    <a class="button" href={link("packets", span)}>
-                        Find the packets of this time
-                    </a>
+                    <span class="row">
+                        <a class="button" href={link("flows", { by: "talkers", ...span })}>
+                            Who talked in this time
+                        </a>
+                        <a class="button" href={link("packets", span)}>
+                            Find the packets of this time
+                        </a>
+                    </span>
                 ) : (
                     <span class="hint">Drag over a chart to choose a time</span>
                 )}

@@ -30,6 +30,19 @@ export function duration(ms: number): string {
     return `${hours}:${two(minutes)}:${two(seconds % 60)}`;
 }
 
+/** A moment in nanoseconds since 1970, to the millisecond, which is what a number here can hold. */
+export function moment(ns: number): string {
+    return new Date(ns / 1e6).toISOString().replace("T", " ").replace("Z", "");
+}
+
+/** A span of time in nanoseconds. */
+export function span(ns: number): string {
+    if (ns < 1e6) return `${(ns / 1e3).toFixed(0)} µs`;
+    if (ns < 1e9) return `${(ns / 1e6).toFixed(ns < 1e8 ? 1 : 0)} ms`;
+    if (ns < 60e9) return `${(ns / 1e9).toFixed(2)} s`;
+    return duration(ns / 1e6);
+}
+
 export function percent(part: number, whole: number): string {
     if (part === 0 || whole === 0) return "0 %";
     const share = (100 * part) / whole;
