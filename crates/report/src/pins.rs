@@ -1,6 +1,6 @@
 //! What is pinned of recordings.
 
-use ringside_core::{LaneId, Shown};
+use ringside_core::{LaneId, Shown, Timestamp};
 use ringside_store::retention::{Pin, Pinned};
 use ringside_terminal::{say, units};
 use serde_json::{Value, json};
@@ -81,18 +81,31 @@ pub fn listed(
         0 => String::new(),
         gone => format!(", {gone} more are gone"),
     };
-    let span = match (pin.from, pin.to) {
-        (None, None) => String::new(),
-        (from, to) => {
-            let text = |at: Option<_>| at.map_or(String::new(), |at| format!("{at}"));
-            format!(", from {} to {}", text(from), text(to))
-        }
-    };
     let filter = if pin.filter.is_empty() { String::new() } else { format!(", {}", pin.filter) };
     let note = if pin.note.is_empty() { String::new() } else { format!(": {}", pin.note) };
     let (files, bytes) = (units::counted(count as u64, "file"), units::grouped(bytes));
-    let text = format!("{files} of {}, {bytes} bytes{gone}{span}{filter}{note}", lanes(pin));
+    let text = format!(
+        "{files} of {}, {bytes} bytes{gone}{}{filter}{note}",
+        lanes(pin),
+        span(pin.from, pin.to)
+    );
     say::data(format_args!("{shown}  {}  {}", pin.id, Path::new(&text).shown()))
+}
+
+/// The time that was asked for.
+fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
+    match (from.map(moment), to.map(moment)) {
+        (None, None) => String::new(),
+        (Some(from), None) => format!(", from {from} on"),
+        (None, Some(to)) => format!(", before {to}"),
+        (Some(from), Some(to)) => format!(", from {from} to {to}"),
+    }
+}
+
+/// As `--from` and `--to` take it.
+fn moment(at: Timestamp) -> String {
+    let time = jiff::Timestamp::from_nanosecond(at.0.into());
+    time.map_or_else(|_| at.to_string(), |time| time.to_string())
 }
 
 /// Says what is not pinned any more.
@@ -109,4 +122,22 @@ pub fn removed(directory: &Path, pin: &Pin, is_json: bool) -> io::Result<()> {
     let files = units::counted(pin.files.len() as u64, "file");
     say::message(format_args!("ringside: {shown}: pin {} of {files} removed", pin.id));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_can_be_asked_for_again() {
+        let [from, to] = [1_772_366_400_000_000_000, 1_772_366_400_500_000_000].map(Timestamp);
+        let said = span(Some(from), Some(to));
+        assert_eq!(said, ", from 2026-03-01T12:00:00Z to 2026-03-01T12:00:00.5Z");
+        assert_eq!(span(Some(from), None), ", from 2026-03-01T12:00:00Z on");
+        assert_eq!(span(None, Some(to)), ", before 2026-03-01T12:00:00.5Z");
+        assert_eq!(span(None, None), "");
+        for at in [from, to, Timestamp(u64::MAX)] {
+            assert_eq!(units::moment(&moment(at)), Ok(at));
+        }
+    }
 }

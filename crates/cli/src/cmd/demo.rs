@@ -52,7 +52,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let mut capture = Capture::start(&server, &args.write)?;
     say("real programs talk: HTTP, DNS, ping");
     talk(&client, &server)?;
-    say(&format!("beside them {} generated frames", grouped(GENERATED)));
+    say(&format!("and with them {} generated frames", grouped(GENERATED)));
     generate()?;
     // What the kernel still holds back arrives within a block time-out.
     let status = capture.finish()?;
@@ -74,11 +74,13 @@ fn say(text: &str) {
 
 fn next_steps(args: &DemoArgs) {
     let dir = args.write.display();
+    // The files belong to the user that recorders become, and other users may not read them.
+    let sudo = if std::env::var_os("SUDO_UID").is_some() { "sudo " } else { "" };
     eprintln!(
         "\ndemo: the files are in {dir}; what to type next:
-  ringside read -r {dir} -v 'udp port 53'      the DNS look-ups
-  ringside read -r {dir} -w demo.pcapng        one file in the order of time
-  tshark -r demo.pcapng -q -z io,phs           other programs open it
+  {sudo}ringside read -r {dir} -v 'udp port 53'      the DNS look-ups
+  {sudo}ringside read -r {dir} -w demo.pcapng        one file in the order of time
+  {sudo}tshark -r demo.pcapng -q -z io,phs           other programs open it
   sudo ringside capture -i IF -w DIR            the same on an interface of your own"
     );
 }

@@ -27,7 +27,7 @@ use std::process::ExitCode;
   sudo ringside flows -i eth1 --group src --by packets   who sends most
   sudo ringside flows -i eth1 --json > flows.jsonl       a record a line, as flows end
   sudo ringside flows -i eth1 -w /data/eth1              record the packets as well
-  sudo ringside flows -i eth1 --cache kernel             added up in the kernel, beside the host
+  sudo ringside flows -i eth1 --cache kernel             added up in the kernel, next to the host
   ringside flows --attach /run/eth1.share                of a capture that runs (--share)
   ringside flows -r /data/eth1 --last 10m                of the ten minutes up to the newest packet
   ringside flows -r trace.pcap --group src/24,dst_port --top 50
