@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* When a program that makes frames by live test runs makes one, at an even rate. */
 #ifndef RINGSIDE_PACE_H
 #define RINGSIDE_PACE_H

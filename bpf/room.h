@@ -34,7 +34,7 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak; /* L
 #define ROOM_FRAMES 16
 /* Of these and of those that wait to be sent at once. */
 #define ROOM_PLACES (2 * ROOM_FRAMES)
-/* Looks before a frame is given up: some ten microseconds, with interrupts of this CPU held up. */
+/* Looks before a frame is given up: tens of microseconds, in which this CPU has no softirqs. */
 #define ROOM_LOOKS 16384
 
 /* True once the ring at this address has room for that many; false if it is full all the time. */

@@ -6,16 +6,7 @@
  */
 #include "headers.h"
 #include "kernel.h"
-
-#define IP_AT 14
-#define IPV4_BYTES 20
-
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__uint(key_size, 4);
-	__uint(value_size, 4);
-} redirect_to SEC(".maps");
+#include "onward.h"
 
 SEC("xdp.frags")
 int xdp_forward(struct xdp_md *ctx)
@@ -23,7 +14,6 @@ int xdp_forward(struct xdp_md *ctx)
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
 	struct bpf_fib_lookup ask = { .family = AF_INET, .ifindex = ctx->ingress_ifindex };
 	__u8 *ip = data + IP_AT;
-	__u32 sum;
 
 	if (data + IP_AT + IPV4_BYTES > data_end)
 		return XDP_DROP;
@@ -35,10 +25,7 @@ int xdp_forward(struct xdp_md *ctx)
 		return XDP_DROP;
 	__builtin_memcpy(data, ask.destination_mac, 6);
 	__builtin_memcpy(data + 6, ask.source_mac, 6);
-	/* RFC 1624, as in xdp_route.bpf.c. */
-	sum = *(__u16 *)(ip + 10) + to_be16(0x0100);
-	*(__u16 *)(ip + 10) = sum + (sum >= 0xffff);
-	ip[8]--;
+	take_hop(ip);
 	return bpf_redirect_map(&redirect_to, 0, XDP_DROP);
 }
 

@@ -6,17 +6,9 @@
  */
 #include "abi.h"
 #include "headers.h"
+#include "onward.h"
 
-#define IP_AT 14
-#define IPV4_BYTES 20
 #define HOPS 4096
-
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__uint(key_size, 4);
-	__uint(value_size, 4);
-} redirect_to SEC(".maps");
 
 /* Two hardware addresses: the next hop's and the interface's. */
 struct {
@@ -31,7 +23,7 @@ int xdp_hop(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
 	__u8 *ip = data + IP_AT, *hop;
-	__u32 key, sum;
+	__u32 key;
 
 	if (data + IP_AT + IPV4_BYTES > data_end)
 		return XDP_DROP;
@@ -43,10 +35,7 @@ int xdp_hop(struct xdp_md *ctx)
 		return XDP_DROP;
 	__builtin_memcpy(data, hop, 6);
 	__builtin_memcpy(data + 6, hop + 6, 6);
-	/* RFC 1624, as in xdp_route.bpf.c. */
-	sum = *(__u16 *)(ip + 10) + to_be16(0x0100);
-	*(__u16 *)(ip + 10) = sum + (sum >= 0xffff);
-	ip[8]--;
+	take_hop(ip);
 	return bpf_redirect_map(&redirect_to, 0, XDP_DROP);
 }
 

@@ -4,14 +4,8 @@
  * all that forward, for the measurements.
  */
 #include "abi.h"
+#include "onward.h"
 #include "swap.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
-	__uint(key_size, 4);
-	__uint(value_size, 4);
-} redirect_to SEC(".maps");
 
 SEC("xdp.frags")
 int xdp_redirect(struct xdp_md *ctx)

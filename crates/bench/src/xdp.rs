@@ -151,7 +151,11 @@ fn load_once(
     let long_enough = |rate: u64| Duration::from_secs_f64(FRAMES_MIN as f64 / rate.max(1) as f64);
     let duration = duration.max(case.rate_per_sec.map_or(Duration::ZERO, long_enough));
     let awake = Awake::start(TOOL_CPU)?;
-    let shape = site.shape(case.aim())?;
+    let mut shape = site.shape(case.aim())?;
+    // A rate is kept, whether there is room or not.
+    if case.rate_per_sec.is_none() {
+        shape.await_room();
+    }
     let report =
         flood::send_shape(&site.lab, shape, case.rate_per_sec, duration, &|| stop.is_set())?;
     let busy_share = awake.end()?;

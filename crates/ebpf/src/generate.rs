@@ -106,7 +106,7 @@ impl Generator {
 
     /// From now on frames that the calling thread's CPU makes wait until the ring of the far end of
     /// a veth pair, of which the interface is the near one, has room for them; what finds none for
-    /// some ten microseconds is not made. The thread is pinned to `cpu` and in the interface's
+    /// tens of microseconds is not made. The thread is pinned to `cpu` and in the interface's
     /// namespace, and the generator is anchored inside the driver. False where this kernel does
     /// not show the ring.
     ///

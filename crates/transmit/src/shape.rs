@@ -179,7 +179,8 @@ impl Shape {
     }
 
     /// Live frames of a veth pair wait until the far end has room for them, as those of a network
-    /// card under flow control: the far end then has no work with frames that it refuses. Also
+    /// card under flow control: the far end then has no work with frames that it refuses. Where the
+    /// kernel does not show its ring they do not wait, and the report has those refused. Also
     /// discards what is received ([`Shape::discard_received`]).
     pub fn await_room(&mut self) {
         self.discards = true;

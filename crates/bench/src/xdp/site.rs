@@ -159,7 +159,7 @@ impl Site {
         let sizes = Sizes::fixed(FRAME_BYTES)?;
         let mut shape = Shape::like(template, ranges, numbering, sizes, flows)?;
         shape.set_destination(ENTRY_MAC);
-        shape.await_room();
+        shape.discard_received();
         Ok(shape)
     }
 
