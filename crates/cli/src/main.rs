@@ -25,6 +25,7 @@ mod range_args;
 mod record;
 mod running;
 mod starter_args;
+mod store_args;
 mod stored;
 mod stored_args;
 mod words;

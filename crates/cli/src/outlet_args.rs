@@ -1,5 +1,6 @@
 //! Servers that take records: options, and the outlets that they stand for.
 
+use crate::store_args::StoreArgs;
 use anyhow::ensure;
 use clap::Args;
 use ringside_keeper::privileges;
@@ -39,6 +40,9 @@ pub struct OutletArgs {
     /// Print the statement that creates the table (ClickHouse), and end.
     #[arg(long, requires = "outlet", group = "needs_no_origin")]
     outlet_ddl: bool,
+
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 impl OutletArgs {
@@ -94,7 +98,9 @@ impl OutletArgs {
             outputs.add_server(outlet.watch());
             Ok((address.for_records(kind).to_string(), outlet))
         };
-        self.outlet.iter().map(open).collect()
+        let mut outlets = self.outlet.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+        outlets.extend(self.store.open::<R>(kind, is_stored, outputs)?);
+        Ok(outlets)
     }
 
     /// The threads of live runs are there before the run gives up its rights.

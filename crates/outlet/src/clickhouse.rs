@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) const NAMES: Names = Names::Ringside;
 
 /// The column that says when a record is of.
-const TIME: &str = "time";
+pub(crate) const TIME: &str = "time";
 
 /// Inserts whose tokens a table keeps. Ours are repeated at once, but other sensors may insert
 /// meanwhile.

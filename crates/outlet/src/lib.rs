@@ -8,7 +8,8 @@
 //!   follows from its definition ([`ringside_record`]). Batches go to the spool first, and from
 //!   there to the server, in order, each by threads of their own, so that neither a slow disk nor a
 //!   server that is away holds up who finds the records.
-//! - An [`Engine`] is how one kind of server takes a batch.
+//! - An [`Engine`] is how one kind of server takes a batch. Files of Parquet on this machine
+//!   ([`StoreOptions`]) are one, too.
 //! - A [`Watch`] shows an outlet's [`Status`] while it runs.
 //!
 //! Every record is acknowledged by the server (`delivered`), waiting in memory, in the spool, or
@@ -33,6 +34,7 @@ mod otlp;
 mod outlet;
 mod spool;
 mod status;
+mod store;
 
 pub use address::{Address, Place};
 pub use batch::Batch;
@@ -41,6 +43,7 @@ pub use error::OutletError;
 pub use options::{Begin, Options, SpoolOptions};
 pub use outlet::{Outlet, SPOOL_BYTES_MIN, Watch};
 pub use status::{State, Status};
+pub use store::StoreOptions;
 
 #[cfg(test)]
 mod probe;

@@ -62,6 +62,23 @@ pub struct SpoolOptions {
     pub bytes_max: u64,
 }
 
+impl Options {
+    /// For a store of files on this machine: a minute of records is a file, up to some megabytes.
+    pub fn of_store() -> Options {
+        Options {
+            // A batch that is written, one that is full, and one that is filled.
+            queue_bytes: 128 << 20,
+            batch_records: 100_000,
+            // Below what a batch may have ([`BODY_BYTES_MAX`](crate::batch::BODY_BYTES_MAX)).
+            batch_bytes: 32 << 20,
+            batch_age: Duration::from_secs(60),
+            // A disk that is slow is waited for: nothing else has the records.
+            finish: Duration::from_secs(60),
+            ..Options::default()
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {

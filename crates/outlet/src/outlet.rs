@@ -13,6 +13,7 @@ use crate::options::{Options, SpoolOptions};
 use crate::otlp::{self, Otlp};
 use crate::spool::Spool;
 use crate::status::Status;
+use crate::store::{Store, StoreOptions};
 use ringside_core::Timestamp;
 use ringside_flow::{RecordSums, SinkCounts};
 use ringside_logs::{LogCounts, Logged};
@@ -79,9 +80,36 @@ impl Outlet {
                 (Box::new(engine), Shape::LogRecord(kind.to_owned()))
             }
         };
-        let spool = options.spool.as_ref();
-        let spool = spool.map(|spool| open_spool(spool, &address.folder(kind))).transpose()?;
-        let desk = start(address.to_string(), options, spool, engine)?;
+        Outlet::start(address.to_string(), &address.folder(kind), options, engine, shape)
+    }
+
+    /// An outlet into a store on this machine, which needs no spool: a batch is on the disk at
+    /// once.
+    ///
+    /// # Errors
+    /// The store's folder cannot be used; a thread cannot be started.
+    pub fn into_store<R: Record>(
+        store: &StoreOptions,
+        kind: &str,
+        options: &Options,
+    ) -> Result<Outlet, OutletError> {
+        let engine = Box::new(Store::open::<R>(store, kind)?);
+        let lines = Shape::Lines(LineWriter::new(LineFormat::Json, clickhouse::NAMES));
+        let options = Options { spool: None, ..options.clone() };
+        Outlet::start(store.name(kind), "", &options, engine, lines)
+    }
+
+    /// With this name, and a spool in a folder `spool`.
+    fn start(
+        name: String,
+        spool: &str,
+        options: &Options,
+        engine: Box<dyn Engine>,
+        shape: Shape,
+    ) -> Result<Outlet, OutletError> {
+        let open = |options: &SpoolOptions| open_spool(options, spool);
+        let spool = options.spool.as_ref().map(open).transpose()?;
+        let desk = start(name, options, spool, engine)?;
         Ok(Outlet { desk, shape, record: Vec::new() })
     }
 

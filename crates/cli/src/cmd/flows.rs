@@ -37,6 +37,7 @@ use std::process::ExitCode;
   sudo ringside flows -i eth1 --export tcp:nms.example --spool /var/spool/ringside
   ringside flows -r trace.pcap --export file:flows.ipfix a file of RFC 5655
   sudo ringside flows -i eth1 --outlet clickhouse://db.example/net --outlet-spool /var/spool/rs
+  sudo ringside flows -i eth1 --store /data/records      records as Parquet, for DuckDB and others
 
 Signals: SIGINT and SIGTERM end it in order, with the records of all flows that are there.")]
 pub struct FlowsArgs {

@@ -1,5 +1,7 @@
 //! `--outlet`: servers have every record once, whatever happens to them meanwhile.
 
+mod store;
+
 use crate::common::*;
 use ringside_lab::RECEIVER_ADDRESS;
 use ringside_testkit::server::{Answer, ClickHouse, HttpServer, Table, free_port};

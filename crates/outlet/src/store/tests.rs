@@ -1,0 +1,246 @@
+use super::hours::{HOURS_MAX, Hour, by_hour};
+use super::{Store, StoreOptions};
+use crate::batch::Batch;
+use crate::engine::{Engine, Outcome};
+use crate::probe::Probe;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ringside_flow::RecordSums;
+use ringside_testkit::{Random, by_run};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// 2023-11-14, 22:00.
+const TEN: u64 = 472_222 * HOUR_NS;
+
+fn options(directory: &Path) -> StoreOptions {
+    StoreOptions { directory: directory.to_owned(), bytes_max: None, age_max: None }
+}
+
+fn batch(sequence: u64, lines: &[String]) -> Batch {
+    let body = lines.iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect();
+    Batch { run: 0xabc, sequence, held: RecordSums::default(), body }
+}
+
+fn seen(stamp_ns: u64) -> String {
+    format!("{{\"seen\":{stamp_ns}}}")
+}
+
+fn deliver(store: &mut Store, sequence: u64, lines: &[String]) -> Outcome {
+    store.deliver(&batch(sequence, lines), Duration::ZERO)
+}
+
+/// Files below a folder by their paths from there, in order.
+fn files(folder: &Path) -> Vec<String> {
+    fn visit(from: &Path, at: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(at).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            match path.is_dir() {
+                true => visit(from, &path, found),
+                false => found.push(path.strip_prefix(from).unwrap().display().to_string()),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(folder, folder, &mut found);
+    found.sort();
+    found
+}
+
+/// All rows of a file.
+fn read(path: &Path) -> RecordBatch {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    let mut rows = reader.with_batch_size(100_000).build().unwrap();
+    let first = rows.next().unwrap().unwrap();
+    assert!(rows.next().is_none());
+    first
+}
+
+fn stamps(path: &Path) -> Vec<u64> {
+    read(path).column_by_name("seen").unwrap().as_primitive::<UInt64Type>().values().to_vec()
+}
+
+#[test]
+fn each_field_has_its_type_and_what_is_unknown_is_null() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
+    let full = format!(
+        "{{\"at\":\"2001:db8::1\",\"bytes\":{},\"count\":7,\"ended\":{},\"is_on\":true,\
+         \"name\":\"n\\u001b\u{e9}\",\"port\":53,\"seen\":{},\"tags\":[\"x\",{{\"y\":1}}],\
+         \"took\":5}}",
+        u64::MAX,
+        u64::MAX,
+        TEN + 9
+    );
+    let bare = seen(TEN);
+    assert_eq!(deliver(&mut store, 4, &[full, bare]), Outcome::acknowledged());
+    let expected = "date=2023-11-14/hour=22/00000000000000000000000000000abc-4.parquet";
+    let directory = folder.path().join("probes");
+    assert_eq!(files(&directory), [expected]);
+    let rows = read(&directory.join(expected));
+    let names: Vec<_> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let fields = ["name", "seen", "ended", "took", "is_on", "count", "bytes", "port", "at", "tags"];
+    assert_eq!(names, [&["time"][..], &fields].concat());
+    // In the order of time, which is not that of the batch.
+    let number = |name: &str| {
+        let cells = rows.column_by_name(name).unwrap().as_primitive::<UInt64Type>();
+        cells.iter().collect::<Vec<_>>()
+    };
+    assert_eq!(number("seen"), [Some(TEN), Some(TEN + 9)]);
+    assert_eq!(number("bytes"), [None, Some(u64::MAX)]);
+    assert_eq!(number("ended"), [None, Some(u64::MAX)]);
+    let time = rows.column_by_name("time").unwrap().as_primitive::<TimestampNanosecondType>();
+    assert_eq!(time.values().to_vec(), [TEN as i64, TEN as i64 + 9]);
+    assert_eq!(rows.schema().field(0).data_type().to_string(), "Timestamp(ns, \"UTC\")");
+    let text = |name: &str, row| {
+        let cells = rows.column_by_name(name).unwrap().as_string::<i32>();
+        cells.is_valid(row).then(|| cells.value(row).to_owned())
+    };
+    assert_eq!((text("name", 0), text("name", 1)), (None, Some("n\u{1b}\u{e9}".to_owned())));
+    assert_eq!(text("at", 1).as_deref(), Some("2001:db8::1"));
+    let port = rows.column_by_name("port").unwrap().as_primitive::<UInt16Type>();
+    assert_eq!(port.iter().collect::<Vec<_>>(), [None, Some(53)]);
+    assert!(rows.column_by_name("is_on").unwrap().as_boolean().value(1));
+    let tags = rows.column_by_name("tags").unwrap().as_list::<i32>();
+    assert!(tags.is_null(0));
+    let items = tags.value(1);
+    let items: Vec<_> = items.as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+    assert_eq!(items, ["x", "{\"y\":1}"]);
+}
+
+#[test]
+fn a_value_of_another_type_has_its_batch_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
+    for (line, words) in [
+        ("{\"seen\":1,\"port\":70000}", "port is of another type"),
+        ("{\"seen\":1,\"name\":3}", "name is of another type"),
+        ("[]", "no record"),
+        ("{", "no record"),
+    ] {
+        match deliver(&mut store, 1, &[line.to_owned()]) {
+            Outcome::Refused(why) => assert!(why.contains(words), "{why}"),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+    assert!(files(folder.path()).is_empty());
+}
+
+#[test]
+fn a_batch_that_is_delivered_again_takes_the_place_of_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
+    let lines = [seen(TEN), seen(TEN + HOUR_NS), seen(TEN + 1)];
+    for _ in 0..3 {
+        assert_eq!(deliver(&mut store, 1, &lines), Outcome::acknowledged());
+    }
+    let directory = folder.path().join("probes");
+    let found = files(&directory);
+    assert_eq!(found.len(), 2);
+    assert_eq!(stamps(&directory.join(&found[0])), [TEN, TEN + 1]);
+    assert_eq!(stamps(&directory.join(&found[1])), [TEN + HOUR_NS]);
+}
+
+#[test]
+fn what_the_disk_does_not_take_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
+    let day = folder.path().join("probes/date=2023-11-14");
+    fs::write(&day, "in the way").unwrap();
+    match deliver(&mut store, 1, &[seen(TEN)]) {
+        Outcome::Failed(why) => assert!(why.contains("probes: "), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    fs::remove_file(&day).unwrap();
+    assert_eq!(deliver(&mut store, 1, &[seen(TEN)]), Outcome::acknowledged());
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
+fn the_oldest_hours_go_by_size_and_by_age_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
+    let directory = folder.path().join("probes");
+    for hour in 0..6 {
+        deliver(&mut store, hour, &[seen(TEN + hour * HOUR_NS)]);
+    }
+    deliver(&mut store, 6, &["{}".to_owned()]);
+    let length = fs::metadata(directory.join(&files(&directory)[0])).unwrap().len();
+    let foreign = ["date=2023-11-14/hour=22/mine.parquet", "date=2023-11-14/notes", "notes"];
+    for name in foreign {
+        fs::write(directory.join(name), "").unwrap();
+    }
+    let left = |bytes_max, age_max: Option<u64>| {
+        let age_max = age_max.map(Duration::from_secs);
+        let limits = StoreOptions { bytes_max, age_max, ..options(folder.path()) };
+        let mut store = Store::open::<Probe>(&limits, "probes").unwrap();
+        assert_eq!(deliver(&mut store, 5, &[seen(TEN + 5 * HOUR_NS)]), Outcome::acknowledged());
+        let mut found = files(&directory);
+        found.retain(|name| !foreign.contains(&name.as_str()));
+        found.len()
+    };
+    assert_eq!(left(Some(10 * length), None), 7);
+    // What has no time goes first.
+    assert_eq!(left(Some(6 * length + 200), None), 6);
+    assert_eq!(left(None, Some(4 * 3_600)), 5);
+    assert_eq!(left(None, Some(3 * 3_600 - 1)), 4);
+    assert_eq!(left(Some(1), Some(7_200)), 1, "the newest stays");
+    let found = files(&directory);
+    assert!(foreign.iter().all(|name| found.contains(&(*name).to_owned())), "{found:?}");
+    assert!(!directory.join("date=2023-11-15/hour=00").exists());
+}
+
+#[test]
+fn what_a_killed_process_was_writing_goes_when_it_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let hour = folder.path().join("probes/date=2023-11-14/hour=22");
+    fs::create_dir_all(&hour).unwrap();
+    let token = "00000000000000000000000000000abc-4";
+    let names = [format!(".{token}.part"), ".other.part".into(), format!("{token}.parquet")];
+    let now = std::time::SystemTime::now();
+    for (age, left) in [(10, 3), (7_200, 2)] {
+        for name in &names {
+            let file = File::create(hour.join(name)).unwrap();
+            file.set_modified(now - Duration::from_secs(age)).unwrap();
+        }
+        Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
+        assert_eq!(files(folder.path()).len(), left, "{age}");
+    }
+}
+
+#[test]
+fn any_stamps_lie_in_a_bounded_number_of_hours_and_none_is_lost() {
+    let mut random = Random::new(3);
+    for _ in 0..by_run(20, 400) {
+        let stamps: Vec<_> = (0..2_000).map(|_| random.next_u64() >> random.below(40)).collect();
+        let body: String = stamps.iter().map(|stamp| seen(*stamp) + "\n").collect();
+        let hours = by_hour(body.as_bytes(), Some("seen")).unwrap();
+        assert!(hours.len() <= HOURS_MAX);
+        let mut found: Vec<_> =
+            hours.values().flatten().map(|line| line.stamp_ns.unwrap()).collect();
+        assert!(hours.values().all(|lines| lines.is_sorted_by_key(|line| line.stamp_ns)));
+        found.sort_unstable();
+        let mut expected = stamps;
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        for hour in hours.into_keys() {
+            let text = hour.to_string();
+            let (day, number) = text.split_once('/').unwrap();
+            assert_eq!(Hour::read(day, number), Some(hour), "{text}");
+        }
+    }
+    for (day, hour) in [
+        ("date=2023-11-14", "hour=24"),
+        ("date=2023-11-14", "hour=2"),
+        ("date=2023-1-14", "hour=02"),
+        ("date=1969-12-31", "hour=23"),
+        ("date=__HIVE_DEFAULT_PARTITION__", "hour=02"),
+        ("2023-11-14", "02"),
+    ] {
+        assert_eq!(Hour::read(day, hour), None, "{day}/{hour}");
+    }
+}
