@@ -9,7 +9,7 @@ export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check book-deps book
+.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build query demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check book-deps book
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -39,6 +39,10 @@ build: deps ## build target/release/ringside and the library for programs with l
 	cargo build --release --package ringside-cli --package ringside-pcap
 	@test -e $(target)/release/libringside_dpdk.so && echo "with the plug-in for DPDK" || \
 		echo "without the plug-in for DPDK: \`apt-get install libdpdk-dev\` (docs/dpdk.md)"
+
+query: deps ## build target/release/ringside-query, which answers SQL about stored records (takes minutes, once)
+	cargo build --release --locked --manifest-path query/Cargo.toml --target-dir $(target)/query
+	install -m 755 -D $(target)/query/release/ringside-query $(target)/release/ringside-query
 
 demo: root build ## record real programs on a private test network (as root), in less than a minute
 	$(target)/release/ringside demo
@@ -97,6 +101,8 @@ install: ## put what was built into PREFIX (/usr/local); `make build` comes firs
 	install -D -m 644 $(target)/release/libringside_pcap.so $(DESTDIR)$(PREFIX)/lib/libringside_pcap.so
 	test ! -e $(target)/release/libringside_dpdk.so || install -D -m 644 \
 		$(target)/release/libringside_dpdk.so $(DESTDIR)$(PREFIX)/lib/ringside/libringside_dpdk.so
+	test ! -e $(target)/release/ringside-query || install -D -m 755 \
+		$(target)/release/ringside-query $(DESTDIR)$(PREFIX)/lib/ringside/ringside-query
 	$(target)/release/ringside manual $(DESTDIR)$(PREFIX)/share/man/man1
 	$(call completions,bash,bash-completion/completions/ringside)
 	$(call completions,zsh,zsh/site-functions/_ringside)

@@ -94,6 +94,8 @@ enum Command {
     Tls(Box<cmd::tls::TlsArgs>),
     /// What an analyzer of your own finds: a WebAssembly module, within limits.
     Analyze(Box<cmd::analyze::AnalyzeArgs>),
+    /// Ask stored records in SQL.
+    Query(cmd::query::QueryArgs),
     /// Make recordings whole that were not ended: after a crash, a power cut, or of a copy.
     Repair(cmd::repair::RepairArgs),
     /// Check rules, tell what they would do with captured packets, and change those of a run.
@@ -170,6 +172,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Command::Calls(args) => cmd::calls::run(*args),
         Command::Tls(args) => cmd::tls::run(*args),
         Command::Analyze(args) => cmd::analyze::run(*args),
+        Command::Query(args) => cmd::query::run(args),
         Command::Repair(args) => cmd::repair::run(args),
         Command::Rules(args) => cmd::rules::run(args),
         Command::Drop(args) => cmd::drop::run(args),

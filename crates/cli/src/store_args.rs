@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Where records are kept.
 #[derive(Args)]
 pub struct StoreArgs {
-    /// Keep the records as files of Parquet too, in DIR/SUBCOMMAND by day and hour: what DuckDB,
-    /// ClickHouse, Spark, polars and pandas read.
+    /// Keep the records as files of Parquet too, in DIR/SUBCOMMAND by day and hour: what `ringside
+    /// query`, DuckDB, ClickHouse, Spark, polars and pandas read.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 

@@ -22,6 +22,7 @@ pub mod index;
 pub mod lab;
 pub mod manual;
 pub mod pin;
+pub mod query;
 pub mod read;
 pub mod repair;
 pub mod route;

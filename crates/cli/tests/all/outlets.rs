@@ -1,5 +1,6 @@
 //! `--outlet`: servers have every record once, whatever happens to them meanwhile.
 
+mod query;
 mod store;
 
 use crate::common::*;

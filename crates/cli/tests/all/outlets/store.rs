@@ -85,17 +85,33 @@ fn a_store_has_each_record_once_as_it_is_printed() {
     }
     let folder = tempfile::tempdir().unwrap();
     for analyzer in ANALYZERS {
-        let mut args = vec![analyzer, "--json", "--store", arg(folder.path())];
-        args.extend(captures.iter().map(String::as_str));
-        let outcome = run_ringside(&args);
-        assert_eq!(outcome.code(), Some(0), "{analyzer}: {}", outcome.stderr);
-        let records = records(&outcome);
-        let directory = folder.path().join(analyzer);
-        let name = format!("store:{}", arg(&directory));
-        let written = account(analyzer, &outcome, &name);
-        assert_eq!(written, counts([("delivered", records.len())]), "{analyzer}");
-        assert_eq!(in_order(stored(&directory)), in_order(records), "{analyzer}");
+        let records = store(analyzer, &captures, folder.path());
+        let stored = stored(&folder.path().join(analyzer));
+        assert_eq!(in_order(stored), in_order(records), "{analyzer}");
     }
+}
+
+/// Sums over all fields that are numbers.
+pub fn sums(records: &[Value]) -> BTreeMap<&str, u128> {
+    let mut sums: BTreeMap<&str, u128> = BTreeMap::new();
+    for (name, number) in records.iter().flat_map(|record| record.as_object().unwrap()) {
+        *sums.entry(name).or_default() += u128::from(number.as_u64().unwrap_or(0));
+    }
+    sums.retain(|_, sum| *sum > 0);
+    sums
+}
+
+/// Has an analyzer keep the records of captures in a store; they, as it prints them.
+pub fn store(analyzer: &str, captures: &[String], folder: &Path) -> Vec<Value> {
+    let mut args = vec![analyzer, "--json", "--store", arg(folder)];
+    args.extend(captures.iter().map(String::as_str));
+    let outcome = run_ringside(&args);
+    assert_eq!(outcome.code(), Some(0), "{analyzer}: {}", outcome.stderr);
+    let records = records(&outcome);
+    let name = format!("store:{}", arg(&folder.join(analyzer)));
+    let written = account(analyzer, &outcome, &name);
+    assert_eq!(written, counts([("delivered", records.len())]), "{analyzer}");
+    records
 }
 
 #[test]
@@ -112,18 +128,12 @@ fn duckdb_reads_a_store() {
     }
     let folder = tempfile::tempdir().unwrap();
     for analyzer in ANALYZERS {
-        let mut args = vec![analyzer, "--json", "--store", arg(folder.path())];
-        args.extend(captures.iter().map(String::as_str));
-        let records = records(&run_ringside(&args));
+        let records = store(analyzer, &captures, folder.path());
         if records.is_empty() {
             continue;
         }
         // Sums over all columns that are numbers, and the days and hours of the folders.
-        let mut sums: BTreeMap<&str, u128> = BTreeMap::new();
-        for (name, number) in records.iter().flat_map(|record| record.as_object().unwrap()) {
-            *sums.entry(name).or_default() += u128::from(number.as_u64().unwrap_or(0));
-        }
-        sums.retain(|_, sum| *sum > 0);
+        let sums = sums(&records);
         let sum = |name: &&str| format!("sum({name}::HUGEINT)::VARCHAR");
         let columns: Vec<_> = sums.keys().map(sum).collect();
         let script = format!(

@@ -1,0 +1,34 @@
+//! How much memory and time a question may take, whatever the engine does.
+
+use crate::FAILED;
+use crate::question::Question;
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::time::Duration;
+
+/// What the engine needs next to what it counts: code, plans, buffers of files that are read.
+const UNCOUNTED_BYTES: u64 = 512 << 20;
+
+/// Sets both.
+///
+/// # Errors
+/// The system refused.
+pub(crate) fn set(question: &Question) -> anyhow::Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Data);
+    let most = question.memory_bytes.saturating_mul(2).saturating_add(UNCOUNTED_BYTES);
+    let most = maximum.map_or(most, |maximum| maximum.min(most));
+    let limit = Rlimit { current: Some(most), maximum: Some(most) };
+    setrlimit(Resource::Data, limit).context("limiting memory")?;
+    let time = Duration::from_millis(question.timeout_ms);
+    // A thread, and not the engine's own clock: what does not look at that ends all the same.
+    let watch = move || {
+        std::thread::sleep(time);
+        eprintln!(
+            "ringside: no answer after {time:?}; ask about less (WHERE date = … AND hour = …), or \
+             give it --timeout"
+        );
+        std::process::exit(i32::from(FAILED));
+    };
+    std::thread::Builder::new().name("timeout".into()).spawn(watch).context("starting a thread")?;
+    Ok(())
+}
