@@ -1,6 +1,6 @@
 //! How much memory and time a question may take, whatever the engine does.
 
-use crate::FAILED;
+use crate::LATE;
 use crate::question::Question;
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,7 +27,7 @@ pub(crate) fn set(question: &Question) -> anyhow::Result<()> {
             "ringside: no answer after {time:?}; ask about less (WHERE date = … AND hour = …), or \
              give it --timeout"
         );
-        std::process::exit(i32::from(FAILED));
+        std::process::exit(LATE);
     };
     std::thread::Builder::new().name("timeout".into()).spawn(watch).context("starting a thread")?;
     Ok(())

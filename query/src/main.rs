@@ -16,6 +16,8 @@ use std::process::ExitCode;
 
 /// It could not be answered.
 const FAILED: u8 = 2;
+/// There was no answer in time.
+const LATE: i32 = 3;
 
 fn main() -> ExitCode {
     match run() {

@@ -119,7 +119,7 @@ fn needed(method: &Method, path: &str) -> Option<Scope> {
     match path {
         "/" | "/app.js" | "/app.css" | "/icon.svg" if is_read => None,
         "/api/v1/session" => None,
-        "/api/v1/packets" | "/api/v1/talkers" => Some(Scope::Packets),
+        "/api/v1/packets" | "/api/v1/talkers" | "/api/v1/sql" => Some(Scope::Packets),
         // They hold what the packets do: names, addresses of pages, who called whom.
         _ if path.starts_with("/api/v1/records/") => Some(Scope::Packets),
         "/api/v1/rules/test" => Some(Scope::Read),
@@ -254,6 +254,7 @@ mod tests {
             ("GET", "/api/v1/packets", Some(Scope::Packets)),
             ("POST", "/api/v1/packets", Some(Scope::Packets)),
             ("GET", "/api/v1/records/flows", Some(Scope::Packets)),
+            ("GET", "/api/v1/sql", Some(Scope::Packets)),
             ("HEAD", "/api/v1/records/dns", Some(Scope::Packets)),
             ("GET", "/api/v1/talkers", Some(Scope::Packets)),
             ("GET", "/api/v1/recordings", Some(Scope::Read)),

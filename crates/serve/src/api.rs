@@ -10,6 +10,7 @@ mod records;
 mod rules;
 mod search;
 mod session;
+mod sql;
 
 use crate::service::Service;
 use axum::http::header;
@@ -71,6 +72,7 @@ fn routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(packets::download))
         .routes(routes!(records::list))
         .routes(routes!(records::talkers))
+        .routes(routes!(sql::ask))
         .routes(routes!(metrics::text))
         .routes(routes!(session::who, session::sign_in, session::sign_out))
 }

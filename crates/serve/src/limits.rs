@@ -38,6 +38,11 @@ pub const FLOW_MEMORY_BYTES: usize = 64 << 20;
 pub const CALLS_MAX: usize = 10_000;
 /// Streams of media, two for each call.
 pub const CALL_STREAMS_MAX: usize = 2 * CALLS_MAX;
+/// Memory of a question in SQL, in each of the searches: groups of some million rows.
+pub const SQL_MEMORY_BYTES: u64 = 256 << 20;
+/// What is read of why a question in SQL has no answer: it repeats the statement, which a request's
+/// head holds.
+pub const SQL_WORDS_BYTES_MAX: usize = 64 << 10;
 /// Threads that wait for captures, or read files.
 pub const THREADS_MAX: usize = 16;
 

@@ -17,6 +17,8 @@ pub struct Config {
     pub control: Vec<PathBuf>,
     /// Recordings and capture files that are searched.
     pub recordings: Vec<PathBuf>,
+    /// Where records are kept that SQL is asked about.
+    pub store: Option<PathBuf>,
     /// Further names that clients may know this service by, as a proxy hands them on.
     pub hosts: Vec<String>,
     /// Users whose processes may connect, in addition to the own one and root.

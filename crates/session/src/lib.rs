@@ -49,6 +49,7 @@ mod refused;
 mod session;
 mod setting;
 mod span;
+mod sql;
 pub mod stored_copy;
 mod stored_rules;
 
@@ -71,6 +72,7 @@ pub use session::{
 };
 pub use setting::{Rss, Setting};
 pub use span::{ResolvedSpan, Span};
+pub use sql::{RowFormat, SqlEnd, SqlQuestion};
 pub use stored_rules::{FrameJudges, judge_stored};
 
 pub use ringside_capture::backend::af_xdp::Waiting;

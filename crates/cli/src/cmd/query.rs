@@ -1,19 +1,13 @@
 //! `ringside query`: SQL about stored records, answered by a program of its own.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
+use ringside_session::{RowFormat, SqlEnd, SqlQuestion};
 use ringside_terminal::units;
-use serde_json::json;
-use std::io::{ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
-
-/// The program's file.
-const FILE_NAME: &str = "ringside-query";
-
-/// Names another place of it.
-const ELSEWHERE: &str = "RINGSIDE_QUERY";
 
 /// Rows that are shown unless asked otherwise: what people read.
 const ROWS: u64 = 1_000;
@@ -68,51 +62,36 @@ pub struct QueryArgs {
 
 /// Runs the subcommand.
 pub fn run(args: QueryArgs) -> anyhow::Result<ExitCode> {
-    if args.memory < MEMORY_MIN {
-        bail!("--memory: give it at least {MEMORY_MIN} bytes");
-    }
-    let question = args.question()?;
-    let program = program()?;
-    let mut child = Command::new(&program)
-        .stdin(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("starting {}", program.display()))?;
-    if let Some(mut input) = child.stdin.take() {
-        match input.write_all(question.as_bytes()) {
-            // It ended before, and said why.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-            written => written.context("handing over the question")?,
-        }
-    }
+    ensure!(args.memory >= MEMORY_MIN, "--memory: give it at least {MEMORY_MIN} bytes");
+    let mut child = args.question()?.ask(Stdio::inherit(), Stdio::inherit())?;
     let status = child.wait().context("waiting for the answer")?;
-    match status.code() {
-        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(2))),
-        None => bail!(
-            "no answer: {FILE_NAME} was ended by a signal ({status}): the statement needs more \
+    match SqlEnd::of(status.code()) {
+        SqlEnd::Whole => Ok(ExitCode::SUCCESS),
+        SqlEnd::Cut => Ok(ExitCode::from(1)),
+        SqlEnd::Failed | SqlEnd::Late => Ok(ExitCode::from(2)),
+        SqlEnd::Killed => bail!(
+            "no answer: the program was ended by a signal ({status}): the statement needs more \
              than --memory, or this machine has no more"
         ),
     }
 }
 
 impl QueryArgs {
-    /// The question, as the program takes it.
-    fn question(&self) -> anyhow::Result<String> {
+    fn question(&self) -> anyhow::Result<SqlQuestion> {
         let format = match (self.json, self.csv) {
-            (true, _) => "json",
-            (_, true) => "csv",
-            _ => "table",
+            (true, _) => RowFormat::Json,
+            (_, true) => RowFormat::Csv,
+            _ => RowFormat::Table,
         };
-        let rows = if format == "table" { ROWS } else { 0 };
-        let store = std::path::absolute(&self.store).context("--store")?;
-        let question = json!({
-            "store": store.to_str().with_context(|| format!("{} is no text", store.display()))?,
-            "sql": self.statement()?,
-            "format": format,
-            "rows_max": self.limit.unwrap_or(rows),
-            "memory_bytes": self.memory,
-            "timeout_ms": u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
-        });
-        Ok(question.to_string())
+        let rows = if format == RowFormat::Table { ROWS } else { 0 };
+        Ok(SqlQuestion {
+            store: self.store.clone(),
+            sql: self.statement()?,
+            format,
+            rows_max: self.limit.unwrap_or(rows),
+            memory_bytes: self.memory,
+            timeout: self.timeout,
+        })
     }
 
     fn statement(&self) -> anyhow::Result<Option<String>> {
@@ -122,24 +101,5 @@ impl QueryArgs {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("reading the statement")?;
         Ok(Some(text))
-    }
-}
-
-/// Where the program is: next to this one, or where packages put it.
-fn program() -> anyhow::Result<PathBuf> {
-    if let Some(path) = std::env::var_os(ELSEWHERE) {
-        return Ok(path.into());
-    }
-    let this = std::env::current_exe().context("finding this program")?;
-    let folder = this.parent().unwrap_or(Path::new("/"));
-    let places = [folder.join(FILE_NAME), folder.join("../lib/ringside").join(FILE_NAME)];
-    match places.iter().find(|path| path.is_file()) {
-        Some(path) => Ok(path.clone()),
-        None => bail!(
-            "{FILE_NAME} is not installed ({} and {} are not there): `make query` builds it; any \
-             other engine reads the files too (docs/howto/store.md)",
-            places[0].display(),
-            places[1].display()
-        ),
     }
 }

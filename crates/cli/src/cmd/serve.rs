@@ -19,6 +19,7 @@ use std::process::ExitCode;
   sudo curl --unix-socket /run/ringside/serve.sock http://localhost/api/v1/health
   ringside serve --listen unix:/run/user/1000/ringside.sock --control /tmp/capture.sock
   sudo ringside serve --listen 127.0.0.1:8080 --tokens /etc/ringside/tokens
+  sudo ringside serve --store /data/records                   SQL about records at /api/v1/sql
   sudo ringside serve --listen 127.0.0.1:9184 --metrics       for Prometheus alone
   ringside serve --openapi | jq .paths                        the API, for generators of clients
 
@@ -44,6 +45,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR|FILE")]
     recordings: Vec<PathBuf>,
 
+    /// Records that SQL is asked about, as --store of flows, http, calls, dns and tls keeps them.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+
     /// Also serve processes of this user; may be given several times.
     #[arg(long, value_name = "USER", conflicts_with = "tokens")]
     user: Vec<String>,
@@ -61,7 +66,7 @@ pub struct ServeArgs {
     download_max: u64,
 
     /// Serve /metrics alone, to every process of this host: Prometheus has a user of its own.
-    #[arg(long, conflicts_with_all = ["recordings", "user", "tokens", "openapi"])]
+    #[arg(long, conflicts_with_all = ["recordings", "store", "user", "tokens", "openapi"])]
     metrics: bool,
 
     #[command(flatten)]
@@ -78,6 +83,13 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         say::data(serde_json::to_string_pretty(&ringside_serve::document())?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(store) = &args.store {
+        ensure!(
+            store.is_dir(),
+            "{}: no such directory; --store names what `ringside flows --store` wrote",
+            store.shown()
+        );
+    }
     for path in &args.recordings {
         ensure!(
             path.is_dir() || path.is_file(),
@@ -90,6 +102,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let config = Config {
         control: args.control,
         recordings: args.recordings.clone(),
+        store: args.store.clone(),
         hosts: args.host,
         users: users?,
         tokens: args.tokens.as_deref().map(Tokens::load).transpose()?,
@@ -99,7 +112,8 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let server = Server::bind(config, &args.listen.unwrap_or_default())?;
     let stop = StopSignal::install()?;
     // Before there are threads: they inherit what is left.
-    privileges::give_up_but_reading(&args.recordings)?;
+    let read: Vec<PathBuf> = args.recordings.iter().chain(&args.store).cloned().collect();
+    privileges::give_up_but_reading(&read)?;
     // A person reads standard error, and a program that started this one the other.
     match args.starter.is_awaited() {
         true => say::data(server.address())?,

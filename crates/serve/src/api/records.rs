@@ -13,7 +13,7 @@ use crate::service::{Caller, Service, blocking};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use finding::{Bounds, Kind};
-use kept::Cause;
+pub use kept::Cause;
 use ringside_report::find::object;
 use ringside_terminal::units;
 use serde::{Deserialize, Serialize};

@@ -150,6 +150,8 @@ fn what_is_not_asked_right_is_named() {
             ("records/flows?last=1m&from=-1h", 400, "does not go together"),
             ("records/flows?colour=red", 400, ""),
             ("talkers?from=yesterday", 400, "from: "),
+            ("sql?sql=SELECT%201", 404, "--store DIR"),
+            ("sql?colour=red", 400, ""),
         ] {
             let answer = service.get(&format!("/api/v1/{path}"));
             assert_eq!(answer.status, status, "{path}: {answer:?}");

@@ -10,6 +10,7 @@ import { Records } from "./records";
 import { Ring } from "./ring";
 import { Rules } from "./rules";
 import { SignIn } from "./signin";
+import { Sql } from "./sql";
 import "./style.css";
 
 const NAMES: Record<Screen, string> = {
@@ -22,6 +23,7 @@ const NAMES: Record<Screen, string> = {
     names: "Names",
     tls: "TLS",
     calls: "Calls",
+    sql: "SQL",
 };
 const THEMES = ["auto", "light", "dark"] as const;
 
@@ -36,13 +38,14 @@ function useTheme() {
     return { theme, turn: () => set(next) };
 }
 
-/** 1 to 9 are the screens, unless something is being typed. */
+/** 1 to 9 and 0 are the screens, unless something is being typed. */
 function useKeys() {
     useEffect(() => {
         const pressed = (event: KeyboardEvent) => {
             const target = event.target as HTMLElement;
             const typing = ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
-            const screen = SCREENS[Number(event.key) - 1];
+            // The tenth is 0, as on the keyboard.
+            const screen = /^\d$/.test(event.key) && SCREENS[(Number(event.key) + 9) % 10];
             if (typing || event.ctrlKey || event.metaKey || event.altKey || !screen) return;
             go(screen, kept(screen, place()));
         };
@@ -92,7 +95,7 @@ function App() {
                             key={name}
                             href={link(name, kept(name, here))}
                             aria-current={name === screen ? "page" : undefined}
-                            title={`Key ${index + 1}`}
+                            title={`Key ${(index + 1) % 10}`}
                         >
                             {NAMES[name]}
                         </a>
@@ -111,13 +114,14 @@ function App() {
                     <Rules live={live} chosen={chosen} mayChange={may("control")} />
                 )}
                 {screen === "packets" && <Packets chosen={chosen} mayGet={may("packets")} />}
+                {screen === "sql" && <Sql chosen={chosen} />}
                 {kind && <Records key={screen} screen={screen} chosen={chosen} kinds={kind} />}
             </main>
             <footer>
                 <span>{signedIn ? who.name : ""}</span>
                 <span>
                     <a href="/api/v1/openapi.json">API</a> · <a href="/metrics">Metrics</a> · Keys
-                    1–9
+                    0–9
                 </span>
             </footer>
         </>

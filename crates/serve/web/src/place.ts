@@ -13,11 +13,15 @@ export const SCREENS = [
     "names",
     "tls",
     "calls",
+    "sql",
 ] as const;
 export type Screen = (typeof SCREENS)[number];
 
 /** Screens of recorded packets, which share a question. */
-const OF_PACKETS: readonly Screen[] = SCREENS.slice(SCREENS.indexOf("packets"));
+const OF_PACKETS: readonly Screen[] = SCREENS.slice(
+    SCREENS.indexOf("packets"),
+    SCREENS.indexOf("sql"),
+);
 /** What of a place stays on the way to any other screen, and to one of those. */
 const STAYS = ["capture"];
 const QUESTION = ["filter", "last", "from", "to", "span", "recording"];

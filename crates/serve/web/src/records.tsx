@@ -179,7 +179,7 @@ function Table({ answer, kind, screen, chosen }: TableProps) {
 }
 
 /** A text to be taken elsewhere. Browsers let a page copy on this host and over TLS. */
-function Copied({ name, text }: { name: string; text: string }) {
+export function Copied({ name, text }: { name: string; text: string }) {
     const [done, setDone] = useState(false);
     const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true));
     useEffect(() => setDone(false), [text]);
@@ -195,18 +195,18 @@ function Copied({ name, text }: { name: string; text: string }) {
     );
 }
 
-type State = Answer | { error: string } | "working" | null;
+type State<T> = T | { error: string } | "working" | null;
 
 /** The answer to a question, which is asked anew when it changes. */
-function useAnswer(path: string, isAsked: boolean) {
-    const [state, set] = useState<State>(null);
+export function useAnswer<T>(path: string, isAsked: boolean) {
+    const [state, set] = useState<State<T>>(null);
     const asked = useRef<AbortController | null>(null);
     const again = () => {
         asked.current?.abort();
         const gone = new AbortController();
         asked.current = gone;
         set("working");
-        ask<Answer>(path, { signal: gone.signal }).then(
+        ask<T>(path, { signal: gone.signal }).then(
             set,
             (error: Error) => gone.signal.aborted || set({ error: error.message }),
         );
@@ -231,7 +231,7 @@ export function Records({ screen, chosen, kinds }: Props) {
     const kind = kinds.find(({ key }) => key === chosen.by) ?? (kinds[0] as Kind);
     const question = questionOf(chosen);
     const path = withQuery(`/api/v1/${kind.path}`, { ...question, ...kind.asks, limit: ROWS });
-    const { state, again } = useAnswer(path, isQuestion(question));
+    const { state, again } = useAnswer<Answer>(path, isQuestion(question));
     if (recordings?.length === 0) return <NoRecordings />;
     const answer = state !== null && state !== "working" && "records" in state ? state : null;
     return (

@@ -2,15 +2,22 @@
 
 use super::store::{store, sums};
 use super::*;
+use ringside_testkit::need_tool;
 use std::fs;
 
-/// `ringside query`, if the program that answers was built.
-fn query(test: &str) -> Option<impl Fn(&Path, &[&str]) -> Outcome> {
+/// The program that answers, if it was built.
+fn program(test: &str) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../release/ringside-query");
-    if !program.is_file() {
+    let is_there = program.is_file();
+    if !is_there {
         skip(test, "ringside-query is not there: `make query` builds it");
-        return None;
     }
+    is_there.then_some(program)
+}
+
+/// `ringside query`, if that is so.
+fn query(test: &str) -> Option<impl Fn(&Path, &[&str]) -> Outcome> {
+    let program = program(test)?;
     Some(move |store: &Path, args: &[&str]| {
         let mut command = Command::new(ringside());
         command.env("RINGSIDE_QUERY", &program).args(["query", "--store", arg(store)]).args(args);
@@ -145,4 +152,50 @@ fn an_answer_is_cut_with_a_word_and_has_no_control_characters() {
     }
     let whole = query(&records, &["SELECT id FROM dns"]);
     assert_eq!((whole.code(), whole.text().lines().count()), (Some(0), 6), "{}", whole.stderr);
+}
+
+#[test]
+fn a_service_answers_sql_within_its_limits() {
+    let test = "a_service_answers_sql_within_its_limits";
+    let Some(program) = program(test).filter(|_| need_tool(test, "curl")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path());
+    let socket = folder.path().join("serve.sock");
+    let mut command = Command::new(ringside());
+    command.env("RINGSIDE_QUERY", program).args(["serve", "--store"]);
+    command.arg(folder.path().join("records"));
+    command.arg("--listen").arg(format!("unix:{}", arg(&socket)));
+    let running = Running::start(command);
+    running.wait_for_stderr("listening on");
+    let ask = |query: &[&str]| -> (String, Value) {
+        let mut args = vec!["--silent", "--get", "--unix-socket", arg(&socket)];
+        args.extend(["--write-out", "\n%{http_code}", "http://localhost/api/v1/sql"]);
+        query.iter().for_each(|text| args.extend(["--data-urlencode", text]));
+        let answer = run("curl", &args).text();
+        let (body, status) = answer.rsplit_once('\n').unwrap();
+        (status.to_owned(), serde_json::from_str(body).unwrap())
+    };
+    let (status, there) = ask(&[]);
+    assert_eq!((&*status, &there["rows"][0]["records"]), ("200", &json!(5)), "{there}");
+    let (_, all) = ask(&["sql=SELECT id, name FROM dns ORDER BY id"]);
+    let ids: Vec<_> = all["rows"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4], "{all}");
+    assert_eq!(all["incomplete"], json!([]));
+    let (_, first) = ask(&["sql=SELECT id FROM dns ORDER BY id", "limit=2"]);
+    assert_eq!(first["rows"], json!([{"id": 0}, {"id": 1}]));
+    assert_eq!(first["incomplete"][0]["cause"], "limit");
+    let (_, large) = ask(&["sql=SELECT repeat('x', 1000000) FROM generate_series(1, 100)"]);
+    assert_eq!(large["incomplete"][0]["cause"], "size");
+    for (sql, words) in [
+        ("sql=SELEC 1", "SELEC"),
+        ("sql=DROP TABLE dns", "not supported"),
+        ("sql=SELECT * FROM '/etc/passwd'", "tables here: dns"),
+        ("limit=0", "from 1 to 10000"),
+    ] {
+        let (status, answer) = ask(&[sql]);
+        assert_eq!(status, "400", "{sql}: {answer}");
+        assert!(answer["error"].as_str().unwrap().contains(words), "{sql}: {answer}");
+    }
+    let said = running.stop().stderr;
+    assert!(said.contains("\"audit\":\"sql\""), "{said}");
 }

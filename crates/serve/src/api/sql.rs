@@ -1,0 +1,146 @@
+//! SQL about stored records.
+
+use super::audit;
+use super::records::{Cause, Missing};
+use crate::limits::{RECORDS_MAX, RECORDS_USUAL, SQL_MEMORY_BYTES, SQL_WORDS_BYTES_MAX};
+use crate::problem::{Error, Problem};
+use crate::service::{Caller, Service, blocking};
+use anyhow::Context;
+use axum::extract::{Query, State};
+use axum::{Extension, Json};
+use ringside_session::{RowFormat, SqlEnd, SqlQuestion};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// What is asked.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The statement; without one: what there is, and of when.
+    pub sql: Option<String>,
+    /// Rows of the answer, from 1 to 10,000; 1,000 without it.
+    pub limit: Option<u64>,
+}
+
+/// Rows, and whether all are here.
+#[derive(Serialize, ToSchema)]
+pub struct Rows {
+    /// Objects by the names of their columns; what is null is left out.
+    #[schema(value_type = Vec<Object>)]
+    pub rows: Vec<Box<RawValue>>,
+    /// Why something is missing; empty if nothing is.
+    pub incomplete: Vec<Missing>,
+}
+
+/// SQL about the records of the store (`serve --store`), one table for each kind, as `ringside
+/// query` answers it: it reads, within bounded memory and time. Each question is noted in the log.
+#[utoipa::path(
+    get, path = "/api/v1/sql", tag = "packets", params(Asked),
+    responses(
+        (status = 200, body = Rows), (status = 400, body = Error), (status = 403, body = Error),
+        (status = 404, body = Error), (status = 503, body = Error), (status = 504, body = Error),
+    )
+)]
+pub async fn ask(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Rows>, Problem> {
+    let place = service.searches.enter()?;
+    let question = question(&service, &asked)?;
+    let bytes_max = service.config.limits.records_bytes_max;
+    blocking(service.config.limits.search_time_max, move || {
+        let _place = place;
+        let rows = answer(&question, bytes_max)?;
+        let causes: Vec<Cause> = rows.incomplete.iter().map(|missing| missing.cause).collect();
+        let details = json!({ "sql": asked.sql, "rows": rows.rows.len(), "incomplete": causes });
+        audit::note(&caller, "sql", &details);
+        Ok(Json(rows))
+    })
+    .await
+}
+
+fn question(service: &Service, asked: &Asked) -> Result<SqlQuestion, Problem> {
+    let Some(store) = &service.config.store else {
+        return Err(Problem::not_found(
+            "no store: start this service with --store DIR, where `ringside flows --store DIR` \
+             (http, dns, tls, calls) keeps records",
+        ));
+    };
+    let rows_max = asked.limit.unwrap_or(RECORDS_USUAL);
+    if !(1..=RECORDS_MAX).contains(&rows_max) {
+        let text = format!("limit: {rows_max} rows; an answer has from 1 to {RECORDS_MAX}");
+        return Err(Problem::bad(text));
+    }
+    Ok(SqlQuestion {
+        store: store.clone(),
+        sql: asked.sql.clone().filter(|sql| !sql.trim().is_empty()),
+        format: RowFormat::Json,
+        rows_max,
+        memory_bytes: SQL_MEMORY_BYTES,
+        timeout: service.config.limits.records_time_max,
+    })
+}
+
+/// Ends the program with the question, whatever becomes of it.
+struct Answering(Child);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn answer(question: &SqlQuestion, bytes_max: usize) -> Result<Rows, Problem> {
+    let failed = |error: anyhow::Error| Problem::failed(&error);
+    let child = question.ask(Stdio::piped(), Stdio::piped()).map_err(failed)?;
+    let mut answering = Answering(child);
+    // Next to the rows: a program that says more than a pipe holds would wait for ever.
+    let words = answering.0.stderr.take();
+    let words = std::thread::spawn(move || at_most(words, SQL_WORDS_BYTES_MAX));
+    let (text, is_all) = at_most(answering.0.stdout.take(), bytes_max);
+    if !is_all {
+        let why = format!("an answer has at most {bytes_max} bytes of rows: ask for less");
+        return rows(&text, Some((Cause::Size, why)));
+    }
+    let status = answering.0.wait().context("waiting for the answer").map_err(failed)?;
+    let (words, _) = words.join().unwrap_or_default();
+    match SqlEnd::of(status.code()) {
+        SqlEnd::Whole => rows(&text, None),
+        SqlEnd::Cut => {
+            let why = format!("the first {} are here; there are more", question.rows_max);
+            rows(&text, Some((Cause::Limit, why)))
+        }
+        SqlEnd::Failed => Err(Problem::bad(words.trim().trim_start_matches("ringside: "))),
+        SqlEnd::Late => Err(Problem::late()),
+        SqlEnd::Killed => Err(Problem::bad("the statement needs more memory than it may have")),
+    }
+}
+
+/// What comes from a program, and whether that is all.
+fn at_most(from: Option<impl Read>, bytes_max: usize) -> (String, bool) {
+    let mut bytes = Vec::new();
+    let Some(from) = from else { return (String::new(), true) };
+    // A pipe that breaks ends as one that is closed; the program's status says more.
+    let _ = from.take(bytes_max as u64 + 1).read_to_end(&mut bytes);
+    let is_all = bytes.len() <= bytes_max;
+    bytes.truncate(bytes_max);
+    (String::from_utf8_lossy(&bytes).into_owned(), is_all)
+}
+
+/// The rows of whole lines.
+fn rows(text: &str, missing: Option<(Cause, String)>) -> Result<Rows, Problem> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let row = |line: &str| RawValue::from_string(line.to_owned());
+    let rows: Result<Vec<_>, _> = whole.lines().map(row).collect();
+    let rows = rows.map_err(|error| Problem::failed(&error.into()))?;
+    let incomplete = missing.map(|(cause, text)| Missing { cause, text }).into_iter().collect();
+    Ok(Rows { rows, incomplete })
+}
