@@ -5,7 +5,7 @@ use anyhow::ensure;
 use clap::Args;
 use ringside_keeper::privileges;
 use ringside_outlet::{
-    Address, Begin, Options, Outlet, OutletError, SPOOL_BYTES_MIN, SpoolOptions,
+    Address, Begin, Options, Outlet, OutletError, SPOOL_BYTES_MIN, SpoolOptions, read_user,
 };
 use ringside_record::Record;
 use ringside_report::outputs::Outputs;
@@ -18,10 +18,21 @@ use std::sync::Arc;
 #[derive(Args)]
 pub struct OutletArgs {
     /// Send records to a server too: clickhouse://HOST:PORT/DATABASE/TABLE or
-    /// otlp://HOST:PORT/PATH. Several times for several. Without a port it is 8123 or 4318, without
-    /// a table the subcommand's name, without a path /v1/logs.
+    /// otlp://HOST:PORT/PATH, with TLS clickhouse+https:// or otlp+https://. Several times for
+    /// several. Without a port it is 8123 (with TLS 8443) or 4318, without a table the subcommand's
+    /// name, without a path /v1/logs.
     #[arg(long, value_name = "SERVER")]
     outlet: Vec<Address>,
+
+    /// Trust these authorities with servers with TLS, and no others: a PEM file of certificates
+    /// [default: those of the system].
+    #[arg(long, value_name = "FILE", requires = "outlet")]
+    outlet_ca: Option<PathBuf>,
+
+    /// Take the user's name and password from a file, a line USER:PASSWORD that others cannot read;
+    /// for each --outlet without them. A command line can be read by every user.
+    #[arg(long, value_name = "FILE", requires = "outlet")]
+    outlet_user_file: Option<PathBuf>,
 
     /// Keep records in a directory until the server has acknowledged them, also over the end of the
     /// run: the next one delivers what is left. Else they wait in memory.
@@ -51,6 +62,15 @@ impl OutletArgs {
         let names = self.outlet.iter().map(|address| address.for_records(kind).to_string());
         let names: BTreeSet<_> = names.collect();
         ensure!(names.len() == self.outlet.len(), "--outlet names a server twice");
+        let all = |is_so: fn(&Address) -> bool| self.outlet.iter().all(is_so);
+        ensure!(
+            self.outlet_ca.is_none() || !all(|address| !address.is_encrypted),
+            "--outlet-ca is for servers with TLS: clickhouse+https:// or otlp+https://"
+        );
+        ensure!(
+            self.outlet_user_file.is_none() || !all(|address| address.user.is_some()),
+            "--outlet-user-file is for an --outlet without a user of its own"
+        );
         let (bytes, least) = (self.outlet_spool_max, SPOOL_BYTES_MIN);
         ensure!(bytes >= least, OutletError::SpoolBytes { bytes, least });
         Ok(())
@@ -90,11 +110,15 @@ impl OutletArgs {
             spool,
             waits_for_room: is_stored,
             creates_table: self.outlet_create,
+            authorities: self.outlet_ca.clone(),
             begin: if is_stored { Begin::default() } else { self.give_up_first() },
             ..Options::default()
         };
+        let user = self.outlet_user_file.as_deref().map(read_user).transpose()?;
         let open = |address: &Address| {
-            let outlet = Outlet::open::<R>(address, kind, &options)?;
+            let mut address = address.clone();
+            address.user = address.user.or_else(|| user.clone());
+            let outlet = Outlet::open::<R>(&address, kind, &options)?;
             outputs.add_server(outlet.watch());
             Ok((address.for_records(kind).to_string(), outlet))
         };

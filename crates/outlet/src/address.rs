@@ -7,8 +7,20 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use ureq::http::Uri;
 
-/// Port of ClickHouse's HTTP interface.
+/// What addresses begin with: of ClickHouse or not, with TLS or without. The one that is written
+/// back comes first.
+const SCHEMES: [(&str, bool, bool); 6] = [
+    ("clickhouse", true, false),
+    ("clickhouse+https", true, true),
+    ("clickhouses", true, true),
+    ("otlp", false, false),
+    ("otlp+https", false, true),
+    ("otlps", false, true),
+];
+
+/// Ports of ClickHouse's HTTP interface, without and with TLS.
 const CLICKHOUSE_PORT: u16 = 8123;
+const CLICKHOUSE_TLS_PORT: u16 = 8443;
 /// Port and path of OTLP over HTTP, by its specification.
 const OTLP_PORT: u16 = 4318;
 const OTLP_PATH: &str = "/v1/logs";
@@ -21,6 +33,8 @@ const NAME_BYTES_MAX: usize = 100;
 pub struct Address {
     /// `HOST:PORT`, with brackets around IPv6.
     pub host: String,
+    /// The server is asked by TLS.
+    pub is_encrypted: bool,
     /// Name and password.
     pub user: Option<(String, String)>,
     /// What takes the records.
@@ -48,18 +62,13 @@ impl FromStr for Address {
     type Err = OutletError;
 
     /// # Errors
-    /// It names no outlet, or asks for encryption.
+    /// It names no outlet.
     fn from_str(text: &str) -> Result<Address, OutletError> {
         let wrong = |reason| OutletError::Address { text: without_password(text), reason };
-        let (scheme, _) = text
-            .split_once("://")
-            .ok_or_else(|| wrong("it does not begin with clickhouse:// or otlp://"))?;
-        if matches!(scheme, "https" | "clickhouses" | "clickhouse+https" | "otlps" | "otlp+https") {
-            return Err(OutletError::Tls { scheme: scheme.to_owned() });
-        }
-        if !matches!(scheme, "clickhouse" | "otlp") {
-            return Err(wrong("it does not begin with clickhouse:// or otlp://"));
-        }
+        let begin = text.split_once("://").map_or("", |(scheme, _)| scheme);
+        let scheme = SCHEMES.into_iter().find(|(scheme, ..)| *scheme == begin);
+        let (_, is_clickhouse, is_encrypted) =
+            scheme.ok_or_else(|| wrong("it does not begin with clickhouse:// or otlp://"))?;
         let uri: Uri = text.parse().map_err(|_| wrong("a character or the port is not allowed"))?;
         let authority = uri.authority().ok_or_else(|| wrong("the host is missing"))?;
         if authority.host().is_empty() || authority.host() == "[]" {
@@ -78,12 +87,17 @@ impl FromStr for Address {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             (name.to_owned(), password.to_owned())
         });
-        let (place, port) = match scheme {
-            "clickhouse" => (table(uri.path()).map_err(wrong)?, CLICKHOUSE_PORT),
-            _ => (service(uri.path()), OTLP_PORT),
+        let place = match is_clickhouse {
+            true => table(uri.path()).map_err(wrong)?,
+            false => service(uri.path()),
         };
-        let port = authority.port_u16().unwrap_or(port);
-        Ok(Address { host: format!("{}:{port}", authority.host()), user, place })
+        let usual_port = match (is_clickhouse, is_encrypted) {
+            (true, false) => CLICKHOUSE_PORT,
+            (true, true) => CLICKHOUSE_TLS_PORT,
+            (false, _) => OTLP_PORT,
+        };
+        let port = authority.port_u16().unwrap_or(usual_port);
+        Ok(Address { host: format!("{}:{port}", authority.host()), is_encrypted, user, place })
     }
 }
 
@@ -118,6 +132,21 @@ fn service(path: &str) -> Place {
 }
 
 impl Address {
+    /// What URLs of the server begin with.
+    pub(crate) fn origin(&self) -> String {
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        format!("{scheme}://{}", self.host)
+    }
+
+    fn scheme(&self) -> &'static str {
+        let is_clickhouse = matches!(self.place, Place::ClickHouse { .. });
+        let mut found = SCHEMES.into_iter();
+        let is_it = |(_, of_clickhouse, encrypted): &(&str, bool, bool)| {
+            (*of_clickhouse, *encrypted) == (is_clickhouse, self.is_encrypted)
+        };
+        found.find(is_it).map_or("", |(scheme, ..)| scheme)
+    }
+
     /// The server's port.
     pub fn port(&self) -> u16 {
         let port = self.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
@@ -169,12 +198,11 @@ fn without_password(text: &str) -> String {
 impl Display for Address {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let user = self.user.as_ref().map_or_else(String::new, |(name, _)| format!("{name}@"));
+        write!(f, "{}://{user}{}", self.scheme(), self.host)?;
         match &self.place {
-            Place::ClickHouse { database, table } => {
-                write!(f, "clickhouse://{user}{}/{database}", self.host)?;
-                table.as_ref().map_or(Ok(()), |table| write!(f, "/{table}"))
-            }
-            Place::Otlp { path } => write!(f, "otlp://{user}{}{path}", self.host),
+            Place::ClickHouse { database, table: Some(table) } => write!(f, "/{database}/{table}"),
+            Place::ClickHouse { database, table: None } => write!(f, "/{database}"),
+            Place::Otlp { path } => f.write_str(path),
         }
     }
 }
@@ -198,6 +226,10 @@ mod tests {
             ("clickhouse://me:secret@h:1/net/", "clickhouse://me@h:1/net/dns"),
             ("otlp://127.0.0.1", "otlp://127.0.0.1:4318/v1/logs"),
             ("otlp://h:9428/insert/v1/logs", "otlp://h:9428/insert/v1/logs"),
+            ("clickhouses://h/net", "clickhouse+https://h:8443/net/dns"),
+            ("clickhouse+https://me:secret@h:9/net/t", "clickhouse+https://me@h:9/net/t"),
+            ("otlps://[::1]", "otlp+https://[::1]:4318/v1/logs"),
+            ("otlp+https://h:443/x", "otlp+https://h:443/x"),
         ];
         for (text, shown) in cases {
             let address: Address = text.parse().unwrap();
@@ -231,7 +263,7 @@ mod tests {
             assert!(error.contains(reason) && !error.contains("secret"), "{text}: {error}");
         }
         let error = "https://h/x".parse::<Address>().unwrap_err().to_string();
-        assert!(error.contains("TLS is not built in yet"), "{error}");
+        assert!(error.contains("clickhouse+https://"), "{error}");
     }
 
     #[test]

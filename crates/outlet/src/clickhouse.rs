@@ -44,9 +44,10 @@ pub(crate) struct ClickHouse {
 }
 
 impl ClickHouse {
-    pub fn new(client: Client, host: &str, table: &str, create: Option<String>) -> ClickHouse {
+    /// `origin` is what URLs of the server begin with.
+    pub fn new(client: Client, origin: &str, table: &str, create: Option<String>) -> ClickHouse {
         let insert = format!("INSERT INTO {table} FORMAT JSONEachRow");
-        ClickHouse { client, url: format!("http://{host}/"), insert, create }
+        ClickHouse { client, url: format!("{origin}/"), insert, create }
     }
 
     fn run(&self, query: &[(&str, &str)], body: &[u8], time: Duration) -> Option<Outcome> {

@@ -10,7 +10,7 @@ pub enum OutletError {
     /// Text that names no outlet.
     #[error(
         "{text} is no outlet: {reason}; write clickhouse://HOST:PORT/DATABASE/TABLE or \
-         otlp://HOST:PORT/PATH"
+         otlp://HOST:PORT/PATH, with TLS clickhouse+https:// or otlp+https://"
     )]
     Address {
         /// What was written, without a password.
@@ -18,14 +18,30 @@ pub enum OutletError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// An address that asks for encryption.
+    /// A file that should hold certificates of authorities.
+    #[error("{} holds no certificate of an authority: {reason}", path.display())]
+    Authorities {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A system without certificates, by which a server would be known.
     #[error(
-        "{scheme}://: TLS is not built in yet; have a proxy on this machine add it (stunnel, \
-         nginx, envoy), and name that: clickhouse://127.0.0.1:PORT/… or otlp://127.0.0.1:PORT/…"
+        "this system has no certificates of authorities{reason}: install ca-certificates, or name \
+         a file of them"
     )]
-    Tls {
-        /// What was written.
-        scheme: String,
+    NoAuthorities {
+        /// The first error, if there was one.
+        reason: String,
+    },
+    /// A file that should hold a user's name and password.
+    #[error("{}: {reason}", path.display())]
+    User {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// A spool that is too small.
     #[error("a spool of {bytes} bytes is too small; give it at least {least}")]

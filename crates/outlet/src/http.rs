@@ -1,10 +1,12 @@
 //! Requests to a server, bounded in time and in what is read of its answer.
 
 use crate::engine::Outcome;
+use crate::trust;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::time::Duration;
 use ureq::Agent;
+use ureq::tls::TlsConfig;
 
 /// Most bytes of an answer: servers say why in a few lines.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
@@ -29,7 +31,8 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    pub fn new(user: Option<&(String, String)>) -> Client {
+    /// With TLS if there is a configuration of it.
+    pub fn new(user: Option<&(String, String)>, tls: Option<TlsConfig>) -> Client {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -37,6 +40,7 @@ impl Client {
             .max_response_header_size(HEAD_BYTES_MAX)
             // The environment's proxies are for pages, not for what an operator names here.
             .proxy(None)
+            .tls_config(tls.unwrap_or_else(|| TlsConfig::builder().build()))
             .user_agent(concat!("ringside/", env!("CARGO_PKG_VERSION")))
             .build();
         let authorization = user.map(|(name, password)| {
@@ -60,7 +64,7 @@ impl Client {
             None => request,
         };
         let request = request.config().timeout_global(Some(time)).build();
-        let mut answer = request.send(body).map_err(|error| error.to_string())?;
+        let mut answer = request.send(body).map_err(|error| trust::reason(&error))?;
         let status = answer.status().as_u16();
         let read = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         match read {

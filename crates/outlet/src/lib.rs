@@ -3,7 +3,7 @@
 //! engines.
 //!
 //! - An [`Address`] names a server and a place there, as users write it:
-//!   `clickhouse://HOST:PORT/DATABASE/TABLE`, `otlp://HOST:PORT/PATH`.
+//!   `clickhouse://HOST:PORT/DATABASE/TABLE`, `otlp://HOST:PORT/PATH`, both also with TLS.
 //! - An [`Outlet`] is a sink for one of them, for records of any kind: what a record is there
 //!   follows from its definition ([`ringside_record`]). Batches go to the spool first, and from
 //!   there to the server, in order, each by threads of their own, so that neither a slow disk nor a
@@ -35,6 +35,8 @@ mod outlet;
 mod spool;
 mod status;
 mod store;
+mod trust;
+mod user;
 
 pub use address::{Address, Place};
 pub use batch::Batch;
@@ -44,6 +46,7 @@ pub use options::{Begin, Options, SpoolOptions};
 pub use outlet::{Outlet, SPOOL_BYTES_MIN, Watch};
 pub use status::{State, Status};
 pub use store::StoreOptions;
+pub use user::read_user;
 
 #[cfg(test)]
 mod probe;

@@ -24,6 +24,8 @@ pub struct Options {
     pub waits_for_room: bool,
     /// A table that is missing is made.
     pub creates_table: bool,
+    /// File of the authorities that vouch for servers with TLS; without one those of the system.
+    pub authorities: Option<PathBuf>,
     /// How long the end waits for delivery.
     pub finish: Duration,
     /// How long one try to deliver may take.
@@ -91,6 +93,7 @@ impl Default for Options {
             batch_age: Duration::from_secs(2),
             waits_for_room: false,
             creates_table: false,
+            authorities: None,
             finish: Duration::from_secs(5),
             try_time: Duration::from_secs(30),
             pause: Duration::from_millis(100),

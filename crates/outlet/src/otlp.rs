@@ -34,7 +34,8 @@ pub(crate) struct Otlp {
 }
 
 impl Otlp {
-    pub fn new(client: Client, host: &str, path: &str) -> Otlp {
+    /// `origin` is what URLs of the server begin with.
+    pub fn new(client: Client, origin: &str, path: &str) -> Otlp {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let attributes = vec![
             attribute("service.name", "ringside".into()),
@@ -45,7 +46,7 @@ impl Otlp {
         let scope = Scope { name: "ringside".into(), version };
         let scope = ScopeLogs { scope: Some(scope), log_records: Vec::new() };
         let (resource, scope) = (resource.encode_to_vec(), scope.encode_to_vec());
-        Otlp { client, url: format!("http://{host}{path}"), resource, scope }
+        Otlp { client, url: format!("{origin}{path}"), resource, scope }
     }
 
     /// The body of a request. Messages that are laid one behind the other are one message with the

@@ -14,6 +14,7 @@ use crate::otlp::{self, Otlp};
 use crate::spool::Spool;
 use crate::status::Status;
 use crate::store::{Store, StoreOptions};
+use crate::trust;
 use ringside_core::Timestamp;
 use ringside_flow::{RecordSums, SinkCounts};
 use ringside_logs::{LogCounts, Logged};
@@ -59,24 +60,26 @@ impl Outlet {
     /// when the first batch is delivered; it may still be away.
     ///
     /// # Errors
-    /// The spool cannot be used, or another process uses it; a thread cannot be started.
+    /// The spool cannot be used, or another process uses it; a thread cannot be started; there are
+    /// no certificates by which a server with TLS would be known.
     pub fn open<R: Record>(
         address: &Address,
         kind: &str,
         options: &Options,
     ) -> Result<Outlet, OutletError> {
         let address = address.for_records(kind);
-        let client = Client::new(address.user.as_ref());
+        let tls = address.is_encrypted.then(|| trust::config(options.authorities.as_deref()));
+        let client = Client::new(address.user.as_ref(), tls.transpose()?);
         let (engine, shape): (Box<dyn Engine>, Shape) = match &address.place {
             Place::ClickHouse { database, table } => {
                 let table = table_name(database, table.as_deref(), kind);
                 let create = options.creates_table.then(|| clickhouse::create_table::<R>(&table));
                 let lines = LineWriter::new(LineFormat::Json, clickhouse::NAMES);
-                let engine = ClickHouse::new(client, &address.host, &table, create);
+                let engine = ClickHouse::new(client, &address.origin(), &table, create);
                 (Box::new(engine), Shape::Lines(lines))
             }
             Place::Otlp { path } => {
-                let engine = Otlp::new(client, &address.host, path);
+                let engine = Otlp::new(client, &address.origin(), path);
                 (Box::new(engine), Shape::LogRecord(kind.to_owned()))
             }
         };

@@ -7,6 +7,8 @@
 
 mod agreement;
 pub mod captures;
+#[cfg(feature = "tls")]
+pub mod certificates;
 pub mod classbench;
 pub mod driver_ring;
 pub mod fakes;

@@ -83,7 +83,33 @@ impl HttpServer {
     ///
     /// # Panics
     /// The port cannot be had.
-    pub fn start(port: u16, mut answer: impl FnMut(&Request) -> Answer + Send + 'static) -> Self {
+    pub fn start(port: u16, answer: impl FnMut(&Request) -> Answer + Send + 'static) -> Self {
+        HttpServer::run(port, |stream| Some(Box::new(stream)), answer)
+    }
+
+    /// The same by TLS, with this certificate.
+    ///
+    /// # Panics
+    /// The port cannot be had.
+    #[cfg(feature = "tls")]
+    pub fn start_tls(
+        port: u16,
+        certified: &crate::certificates::Certified,
+        answer: impl FnMut(&Request) -> Answer + Send + 'static,
+    ) -> Self {
+        let config = certified.server();
+        let wrap = move |stream| -> Option<Stream> {
+            let session = rustls::ServerConnection::new(config.clone()).ok()?;
+            Some(Box::new(rustls::StreamOwned::new(session, stream)))
+        };
+        HttpServer::run(port, wrap, answer)
+    }
+
+    fn run(
+        port: u16,
+        wrap: impl Fn(TcpStream) -> Option<Stream> + Send + 'static,
+        mut answer: impl FnMut(&Request) -> Answer + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("a port");
         let address = listener.local_addr().expect("its address");
         let is_over = Arc::new(AtomicBool::new(false));
@@ -95,8 +121,10 @@ impl HttpServer {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
+                let _ = stream.set_read_timeout(Some(READ_MAX));
+                let Some(mut stream) = wrap(stream) else { continue };
                 // A client that goes away has its reasons.
-                if let Ok(Some(stream)) = serve(stream, &mut answer) {
+                if matches!(serve(&mut *stream, &mut answer), Ok(true)) {
                     hanging.push(stream);
                 }
             }
@@ -118,16 +146,19 @@ impl Drop for HttpServer {
     }
 }
 
-/// A connection that is to hang is given back.
-fn serve(
-    stream: TcpStream,
-    answer: &mut impl FnMut(&Request) -> Answer,
-) -> io::Result<Option<TcpStream>> {
-    stream.set_read_timeout(Some(READ_MAX))?;
-    let request = read(&stream)?;
+/// What a connection's bytes come and go by.
+trait Duplex: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Duplex for S {}
+
+type Stream = Box<dyn Duplex>;
+
+/// True if the connection is to hang.
+fn serve(stream: &mut dyn Duplex, answer: &mut impl FnMut(&Request) -> Answer) -> io::Result<bool> {
+    let request = read(stream)?;
     let (status, body, sent) = match answer(&request) {
-        Answer::Hang => return Ok(Some(stream)),
-        Answer::Die => return Ok(None),
+        Answer::Hang => return Ok(true),
+        Answer::Die => return Ok(false),
         Answer::Half(status) => (status, vec![b'x'; 100], 50),
         Answer::Say(status, body) => {
             let length = body.len();
@@ -138,12 +169,13 @@ fn serve(
         "HTTP/1.1 {status} Because\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    (&stream).write_all(head.as_bytes())?;
-    (&stream).write_all(&body[..sent])?;
-    Ok(None)
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&body[..sent])?;
+    stream.flush()?;
+    Ok(false)
 }
 
-fn read(stream: &TcpStream) -> io::Result<Request> {
+fn read(stream: &mut dyn Duplex) -> io::Result<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;

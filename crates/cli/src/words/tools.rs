@@ -1,6 +1,7 @@
 //! The same for `send`, `lab`, and rules in drivers.
 
 use ringside_lab::LabConfig;
+use ringside_outlet::OutletError;
 use ringside_transmit::{EndsError, TemplateFix};
 use std::error::Error;
 
@@ -15,6 +16,16 @@ pub(super) fn of_cause(cause: &(dyn Error + 'static)) -> Option<String> {
         .or_else(|| cause.downcast_ref().and_then(of_lab))
         .or_else(|| cause.downcast_ref().and_then(of_rules))
         .or_else(|| cause.downcast_ref().and_then(of_driver))
+        .or_else(|| cause.downcast_ref().and_then(of_outlet))
+}
+
+fn of_outlet(error: &OutletError) -> Option<String> {
+    match error {
+        OutletError::NoAuthorities { .. } => Some(" with --outlet-ca".to_owned()),
+        OutletError::Authorities { .. } => Some(" (--outlet-ca)".to_owned()),
+        OutletError::User { .. } => Some(" (--outlet-user-file)".to_owned()),
+        _ => None,
+    }
 }
 
 fn of_send(error: &ringside_transmit::Error) -> Option<String> {

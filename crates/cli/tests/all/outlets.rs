@@ -5,11 +5,13 @@ mod store;
 
 use crate::common::*;
 use ringside_lab::RECEIVER_ADDRESS;
+use ringside_testkit::certificates::Authority;
 use ringside_testkit::server::{Answer, ClickHouse, HttpServer, Table, free_port};
 use ringside_testkit::{capture_sample, need_root, skip, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -184,8 +186,8 @@ fn otlp_gets_each_record_and_a_refusal_is_counted_and_fails_the_run() {
 
 #[test]
 fn what_is_wrong_with_an_outlet_is_said_with_what_to_do() {
-    let cases: [(&[&str], &str); 6] = [
-        (&["--outlet", "https://h/x"], "TLS is not built in yet"),
+    let cases: [(&[&str], &str); 9] = [
+        (&["--outlet", "https://h/x"], "clickhouse+https:// or otlp+https://"),
         (&["--outlet", "h:8123"], "write clickhouse://HOST:PORT/DATABASE/TABLE"),
         (&["--outlet-spool", "d"], "--outlet"),
         (&["--outlet", "otlp://h", "--outlet", "otlp://h:4318/v1/logs"], "names a server twice"),
@@ -194,12 +196,44 @@ fn what_is_wrong_with_an_outlet_is_said_with_what_to_do() {
             &["--outlet", "otlp://h", "--outlet-spool", "d", "--outlet-spool-max", "1MB"],
             "give it at least",
         ),
+        (&["--outlet-ca", "f"], "--outlet"),
+        (&["--outlet", "otlp://h", "--outlet-ca", "f"], "--outlet-ca is for servers with TLS"),
+        (
+            &["--outlet", "otlp://me:x@h", "--outlet-user-file", "f"],
+            "for an --outlet without a user",
+        ),
     ];
     for analyzer in ["dns", "flows"] {
         for (args, words) in cases {
             let outcome = run_ringside(&[&[analyzer, "-r", "none.pcap"], args].concat());
             assert_ne!(outcome.code(), Some(0));
             assert!(outcome.stderr.contains(words), "{args:?}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn files_of_authorities_and_users_are_read_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| arg(&folder.path().join(name)).to_owned();
+    let [capture, ca, user] = ["empty.pcap", "ca", "user"].map(path);
+    write_pcap(Path::new(&capture), std::iter::empty());
+    std::fs::write(&ca, "hello").unwrap();
+    std::fs::write(&user, "me:secret").unwrap();
+    std::fs::set_permissions(&user, std::fs::Permissions::from_mode(0o644)).unwrap();
+    for (args, words) in [
+        (["--outlet-ca", &ca], "holds no certificate of an authority"),
+        (["--outlet-ca", &ca], "(--outlet-ca)"),
+        (["--outlet-ca", "/nonexistent/ca"], "reading /nonexistent/ca: No such file"),
+        (["--outlet-user-file", &user], "chmod 600 (or 640) (--outlet-user-file)"),
+        (["--outlet-user-file", "/nonexistent/user"], "reading /nonexistent/user: No such file"),
+    ] {
+        for analyzer in ["dns", "flows"] {
+            let own = [analyzer, "-r", &capture, "--outlet", "otlps://127.0.0.1:1"];
+            let outcome = run_ringside(&[&own[..], &args].concat());
+            assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+            assert!(outcome.stderr.contains(words), "{args:?}: {}", outcome.stderr);
+            assert!(!outcome.stderr.contains("secret"), "{}", outcome.stderr);
         }
     }
 }
@@ -268,16 +302,46 @@ fn live_records_are_sent_by_threads_without_rights() {
     if !need_root(test) {
         return;
     }
-    let (network, folder, port) = (Network::up(), tempfile::tempdir().unwrap(), free_port());
-    let (table, outlet) = (Table::default(), format!("clickhouse://127.0.0.1:{port}/net/flows"));
+    let (folder, port, table) = (tempfile::tempdir().unwrap(), free_port(), Table::default());
     let there = table.clone();
     let _server = HttpServer::start(port, move |request| {
         there.take(request);
         Answer::Say(200, Vec::new())
     });
+    let outlet = format!("clickhouse://127.0.0.1:{port}/net/flows");
+    send_live(&table, &outlet, folder.path(), &[]);
+}
+
+#[test]
+fn such_threads_speak_tls_with_what_was_read_before() {
+    let test = "such_threads_speak_tls_with_what_was_read_before";
+    if !need_root(test) {
+        return;
+    }
+    let (folder, port, table) = (tempfile::tempdir().unwrap(), free_port(), Table::default());
+    let files = tempfile::tempdir().unwrap();
+    let [ca, user] = ["ca", "user"].map(|name| files.path().join(name));
+    let authority = Authority::new("tests");
+    std::fs::write(&ca, authority.pem()).unwrap();
+    std::fs::write(&user, "me:secret\n").unwrap();
+    std::fs::set_permissions(&user, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let there = table.clone();
+    let _server = HttpServer::start_tls(port, &authority.certify(&["127.0.0.1"]), move |request| {
+        assert_eq!(request.header("authorization"), Some("Basic bWU6c2VjcmV0"));
+        there.take(request);
+        Answer::Say(200, Vec::new())
+    });
+    let outlet = format!("clickhouse+https://me@127.0.0.1:{port}/net/flows");
+    let options = ["--outlet-ca", arg(&ca), "--outlet-user-file", arg(&user)];
+    send_live(&table, &outlet, folder.path(), &options);
+}
+
+/// Records of live packets, into a table; the outlet as it is written back.
+fn send_live(table: &Table, shown: &str, folder: &Path, options: &[&str]) {
+    let (network, outlet) = (Network::up(), shown.replace("me@", ""));
     let mut command = Command::new(ringside());
     command.args(["flows", "--json", "--no-control", "--netns", network.receiver(), "-i", "rx0"]);
-    command.args(["--outlet", &outlet, "--outlet-spool", arg(folder.path())]);
+    command.args(["--outlet", &outlet, "--outlet-spool", arg(folder)]).args(options);
     let running = Running::start(command);
     running.wait_for_stderr("listening on");
     let mut senders = threads(running.worker_pid());
@@ -297,7 +361,8 @@ fn live_records_are_sent_by_threads_without_rights() {
     // The ledger of the run.
     records.retain(|record| record.get("flow_id").is_some());
     assert!(records.len() >= 20, "{}", records.len());
-    deliver_all("flows", &outlet, folder.path(), &outcome);
+    let found = account("flows", &outcome, shown);
+    assert_eq!(found, counts([("delivered", records.len())]), "{}", outcome.stderr);
     // The threads that bring records to the sinks and to the server keep their order.
     let content = table.content();
     assert_eq!(content.rows.len(), records.len());

@@ -18,8 +18,8 @@ fn batch(sequence: u64) -> Batch {
 
 fn clickhouse(port: u16, create: Option<&str>) -> ClickHouse {
     let user = ("me".to_owned(), "secret".to_owned());
-    let host = format!("127.0.0.1:{port}");
-    ClickHouse::new(Client::new(Some(&user)), &host, "net.dns", create.map(str::to_owned))
+    let origin = format!("http://127.0.0.1:{port}");
+    ClickHouse::new(Client::new(Some(&user), None), &origin, "net.dns", create.map(str::to_owned))
 }
 
 fn is_failed(outcome: &Outcome) -> bool {
@@ -92,8 +92,8 @@ fn a_long_answer_is_not_read_to_its_end() {
     });
     let mut engine = clickhouse(server.port(), None);
     assert!(is_failed(&engine.deliver(&batch(1), LONG)));
-    let host = format!("127.0.0.1:{}", server.port());
-    let mut engine = Otlp::new(Client::new(None), &host, "/v1/logs");
+    let origin = format!("http://127.0.0.1:{}", server.port());
+    let mut engine = Otlp::new(Client::new(None, None), &origin, "/v1/logs");
     assert_eq!(
         engine.deliver(&batch(1), LONG),
         Outcome::Failed("the server failed (status 500)".into())

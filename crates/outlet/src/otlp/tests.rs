@@ -41,8 +41,8 @@ fn a_batch_is_one_request_with_a_log_record_for_each() {
         requests.lock().unwrap().push(request.clone());
         Answer::Say(200, Vec::new())
     });
-    let host = format!("127.0.0.1:{}", server.port());
-    let mut engine = Otlp::new(Client::new(None), &host, "/insert/v1/logs");
+    let origin = format!("http://127.0.0.1:{}", server.port());
+    let mut engine = Otlp::new(Client::new(None, None), &origin, "/insert/v1/logs");
     let held = RecordSums { records: 2, ..RecordSums::default() };
     let batch = Batch { run: 1, sequence: 1, held, body: body(&[Probe(Some(5)), Probe(None)]) };
     assert_eq!(engine.deliver(&batch, Duration::from_secs(20)), Outcome::acknowledged());
