@@ -5,7 +5,7 @@ use anyhow::ensure;
 use clap::Args;
 use ringside_keeper::privileges;
 use ringside_outlet::{
-    Address, Begin, Options, Outlet, OutletError, SPOOL_BYTES_MIN, SpoolOptions, read_user,
+    Address, Begin, Options, Outlet, OutletError, Place, SPOOL_BYTES_MIN, SpoolOptions, read_user,
 };
 use ringside_record::Record;
 use ringside_report::outputs::Outputs;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// Where else records go.
 #[derive(Args)]
 pub struct OutletArgs {
-    /// Send records to a server too: clickhouse://HOST:PORT/DATABASE/TABLE or
-    /// otlp://HOST:PORT/PATH, with TLS clickhouse+https:// or otlp+https://. Several times for
-    /// several. Without a port it is 8123 (with TLS 8443) or 4318, without a table the subcommand's
-    /// name, without a path /v1/logs.
+    /// Send records to a server too: clickhouse://HOST:PORT/DATABASE/TABLE, otlp://HOST:PORT/PATH
+    /// or s3://HOST:PORT/BUCKET/PREFIX, with TLS clickhouse+https://, otlp+https://, s3+https://.
+    /// Several times for several. Without a port it is 8123 (with TLS 8443), 4318, or 80 (443),
+    /// without a table the subcommand's name, without a path /v1/logs.
     #[arg(long, value_name = "SERVER")]
     outlet: Vec<Address>,
 
@@ -65,7 +65,7 @@ impl OutletArgs {
         let all = |is_so: fn(&Address) -> bool| self.outlet.iter().all(is_so);
         ensure!(
             self.outlet_ca.is_none() || !all(|address| !address.is_encrypted),
-            "--outlet-ca is for servers with TLS: clickhouse+https:// or otlp+https://"
+            "--outlet-ca is for servers with TLS: clickhouse+https://, otlp+https://, s3+https://"
         );
         ensure!(
             self.outlet_user_file.is_none() || !all(|address| address.user.is_some()),
@@ -106,19 +106,23 @@ impl OutletArgs {
             folder: folder.clone(),
             bytes_max: self.outlet_spool_max,
         });
-        let options = Options {
-            spool,
+        let options = |usual: Options| Options {
+            spool: spool.clone(),
             waits_for_room: is_stored,
             creates_table: self.outlet_create,
             authorities: self.outlet_ca.clone(),
             begin: if is_stored { Begin::default() } else { self.give_up_first() },
-            ..Options::default()
+            ..usual
         };
         let user = self.outlet_user_file.as_deref().map(read_user).transpose()?;
         let open = |address: &Address| {
             let mut address = address.clone();
             address.user = address.user.or_else(|| user.clone());
-            let outlet = Outlet::open::<R>(&address, kind, &options)?;
+            let usual = match address.place {
+                Place::S3 { .. } => Options::of_objects(),
+                Place::ClickHouse { .. } | Place::Otlp { .. } => Options::default(),
+            };
+            let outlet = Outlet::open::<R>(&address, kind, &options(usual))?;
             outputs.add_server(outlet.watch());
             Ok((address.for_records(kind).to_string(), outlet))
         };

@@ -7,23 +7,30 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use ureq::http::Uri;
 
-/// What addresses begin with: of ClickHouse or not, with TLS or without. The one that is written
-/// back comes first.
-const SCHEMES: [(&str, bool, bool); 6] = [
-    ("clickhouse", true, false),
-    ("clickhouse+https", true, true),
-    ("clickhouses", true, true),
-    ("otlp", false, false),
-    ("otlp+https", false, true),
-    ("otlps", false, true),
+/// What addresses begin with: the kind of server, with TLS or without. The one that is written back
+/// comes first.
+const SCHEMES: [(&str, Kind, bool); 8] = [
+    ("clickhouse", Kind::ClickHouse, false),
+    ("clickhouse+https", Kind::ClickHouse, true),
+    ("clickhouses", Kind::ClickHouse, true),
+    ("otlp", Kind::Otlp, false),
+    ("otlp+https", Kind::Otlp, true),
+    ("otlps", Kind::Otlp, true),
+    ("s3", Kind::S3, false),
+    ("s3+https", Kind::S3, true),
 ];
 
-/// Ports of ClickHouse's HTTP interface, without and with TLS.
-const CLICKHOUSE_PORT: u16 = 8123;
-const CLICKHOUSE_TLS_PORT: u16 = 8443;
-/// Port and path of OTLP over HTTP, by its specification.
-const OTLP_PORT: u16 = 4318;
+/// What is said of anything else.
+const NO_SCHEME: &str = "it does not begin with clickhouse://, otlp:// or s3://";
+
+/// Path of OTLP over HTTP, by its specification.
 const OTLP_PATH: &str = "/v1/logs";
+
+/// Lengths of a bucket's name.
+const BUCKET_BYTES: std::ops::RangeInclusive<usize> = 3..=63;
+
+/// Longest prefix: a key has at most 1,024 bytes, and a batch's name and folders follow.
+const PREFIX_BYTES_MAX: usize = 800;
 
 /// Longest name of a database or a table.
 const NAME_BYTES_MAX: usize = 100;
@@ -56,6 +63,33 @@ pub enum Place {
         /// Path of the service.
         path: String,
     },
+    /// Objects of Parquet, by the interface of S3.
+    S3 {
+        /// `BUCKET` or `BUCKET/PREFIX`.
+        path: String,
+    },
+}
+
+/// Kinds of servers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    ClickHouse,
+    Otlp,
+    S3,
+}
+
+impl Kind {
+    /// The usual port, with TLS or without: of ClickHouse's HTTP interface, of OTLP over HTTP by
+    /// its specification, of HTTP.
+    fn port(self, is_encrypted: bool) -> u16 {
+        match (self, is_encrypted) {
+            (Kind::ClickHouse, false) => 8123,
+            (Kind::ClickHouse, true) => 8443,
+            (Kind::Otlp, _) => 4318,
+            (Kind::S3, false) => 80,
+            (Kind::S3, true) => 443,
+        }
+    }
 }
 
 impl FromStr for Address {
@@ -67,8 +101,7 @@ impl FromStr for Address {
         let wrong = |reason| OutletError::Address { text: without_password(text), reason };
         let begin = text.split_once("://").map_or("", |(scheme, _)| scheme);
         let scheme = SCHEMES.into_iter().find(|(scheme, ..)| *scheme == begin);
-        let (_, is_clickhouse, is_encrypted) =
-            scheme.ok_or_else(|| wrong("it does not begin with clickhouse:// or otlp://"))?;
+        let (_, kind, is_encrypted) = scheme.ok_or_else(|| wrong(NO_SCHEME))?;
         let uri: Uri = text.parse().map_err(|_| wrong("a character or the port is not allowed"))?;
         let authority = uri.authority().ok_or_else(|| wrong("the host is missing"))?;
         if authority.host().is_empty() || authority.host() == "[]" {
@@ -87,16 +120,12 @@ impl FromStr for Address {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             (name.to_owned(), password.to_owned())
         });
-        let place = match is_clickhouse {
-            true => table(uri.path()).map_err(wrong)?,
-            false => service(uri.path()),
+        let place = match kind {
+            Kind::ClickHouse => table(uri.path()).map_err(wrong)?,
+            Kind::Otlp => service(uri.path()),
+            Kind::S3 => bucket(uri.path()).map_err(wrong)?,
         };
-        let usual_port = match (is_clickhouse, is_encrypted) {
-            (true, false) => CLICKHOUSE_PORT,
-            (true, true) => CLICKHOUSE_TLS_PORT,
-            (false, _) => OTLP_PORT,
-        };
-        let port = authority.port_u16().unwrap_or(usual_port);
+        let port = authority.port_u16().unwrap_or(kind.port(is_encrypted));
         Ok(Address { host: format!("{}:{port}", authority.host()), is_encrypted, user, place })
     }
 }
@@ -131,6 +160,24 @@ fn service(path: &str) -> Place {
     Place::Otlp { path: path.to_owned() }
 }
 
+fn bucket(path: &str) -> Result<Place, &'static str> {
+    let path = path.trim_matches('/');
+    let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
+    let is_of = |text: &str, more: &[u8]| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
+    };
+    let is_bucket = BUCKET_BYTES.contains(&bucket.len())
+        && is_of(bucket, b"-.")
+        && !bucket.bytes().any(|byte| byte.is_ascii_uppercase());
+    if !is_bucket {
+        return Err("the bucket has 3 to 63 lower-case letters, digits, - and .");
+    }
+    if prefix.len() > PREFIX_BYTES_MAX || !is_of(prefix, b"-._=/") || prefix.contains("//") {
+        return Err("a prefix has letters, digits and -._= between slashes");
+    }
+    Ok(Place::S3 { path: path.to_owned() })
+}
+
 impl Address {
     /// What URLs of the server begin with.
     pub(crate) fn origin(&self) -> String {
@@ -139,12 +186,15 @@ impl Address {
     }
 
     fn scheme(&self) -> &'static str {
-        let is_clickhouse = matches!(self.place, Place::ClickHouse { .. });
-        let mut found = SCHEMES.into_iter();
-        let is_it = |(_, of_clickhouse, encrypted): &(&str, bool, bool)| {
-            (*of_clickhouse, *encrypted) == (is_clickhouse, self.is_encrypted)
+        let kind = match &self.place {
+            Place::ClickHouse { .. } => Kind::ClickHouse,
+            Place::Otlp { .. } => Kind::Otlp,
+            Place::S3 { .. } => Kind::S3,
         };
-        found.find(is_it).map_or("", |(scheme, ..)| scheme)
+        let is_it = |(_, of, encrypted): &(&str, Kind, bool)| {
+            (*of, *encrypted) == (kind, self.is_encrypted)
+        };
+        SCHEMES.into_iter().find(is_it).map_or("", |(scheme, ..)| scheme)
     }
 
     /// The server's port.
@@ -168,7 +218,7 @@ impl Address {
             Place::ClickHouse { database, table } => {
                 Some(create_table::<R>(&table_name(database, table.as_deref(), kind)))
             }
-            Place::Otlp { .. } => None,
+            Place::Otlp { .. } | Place::S3 { .. } => None,
         }
     }
 
@@ -203,6 +253,7 @@ impl Display for Address {
             Place::ClickHouse { database, table: Some(table) } => write!(f, "/{database}/{table}"),
             Place::ClickHouse { database, table: None } => write!(f, "/{database}"),
             Place::Otlp { path } => f.write_str(path),
+            Place::S3 { path } => write!(f, "/{path}"),
         }
     }
 }
@@ -230,6 +281,11 @@ mod tests {
             ("clickhouse+https://me:secret@h:9/net/t", "clickhouse+https://me@h:9/net/t"),
             ("otlps://[::1]", "otlp+https://[::1]:4318/v1/logs"),
             ("otlp+https://h:443/x", "otlp+https://h:443/x"),
+            ("s3://h:8333/records", "s3://h:8333/records"),
+            (
+                "s3+https://key@s3.eu-west-1.amazonaws.com/b.c/a/n=1/",
+                "s3+https://key@s3.eu-west-1.amazonaws.com:443/b.c/a/n=1",
+            ),
         ];
         for (text, shown) in cases {
             let address: Address = text.parse().unwrap();
@@ -252,6 +308,11 @@ mod tests {
             ("clickhouse://h/a.b", "characters"),
             ("clickhouse:///net", ""),
             ("otlp://", ""),
+            ("s3://h", "the bucket has"),
+            ("s3://h/ab", "the bucket has"),
+            ("s3://h/Abc", "the bucket has"),
+            ("s3://h/abc/a//b", "a prefix has"),
+            ("s3://h/abc/a%20b", "a prefix has"),
             ("otlp://h:0/", "port"),
             ("otlp://h:65536/", "port"),
             ("otlp://h:/", "port"),

@@ -9,8 +9,9 @@ use thiserror::Error;
 pub enum OutletError {
     /// Text that names no outlet.
     #[error(
-        "{text} is no outlet: {reason}; write clickhouse://HOST:PORT/DATABASE/TABLE or \
-         otlp://HOST:PORT/PATH, with TLS clickhouse+https:// or otlp+https://"
+        "{text} is no outlet: {reason}; write clickhouse://HOST:PORT/DATABASE/TABLE, \
+         otlp://HOST:PORT/PATH or s3://HOST:PORT/BUCKET/PREFIX, with TLS clickhouse+https://, \
+         otlp+https:// or s3+https://"
     )]
     Address {
         /// What was written, without a password.

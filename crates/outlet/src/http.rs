@@ -5,8 +5,9 @@ use crate::trust;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::time::Duration;
-use ureq::Agent;
+use ureq::http::Response;
 use ureq::tls::TlsConfig;
+use ureq::{Agent, Body};
 
 /// Most bytes of an answer: servers say why in a few lines.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
@@ -64,15 +65,34 @@ impl Client {
             None => request,
         };
         let request = request.config().timeout_global(Some(time)).build();
-        let mut answer = request.send(body).map_err(|error| trust::reason(&error))?;
-        let status = answer.status().as_u16();
-        let read = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        match read {
-            Ok(body) => Ok(Answer { status, body }),
-            // What it says of an error does not matter as much as that it is one.
-            Err(_) if status >= 300 => Ok(Answer { status, body: Vec::new() }),
-            Err(error) => Err(format!("the answer is not whole: {error}")),
-        }
+        read(request.send(body))
+    }
+
+    /// Puts a body there, with these headers; the error says why there is no answer.
+    pub fn put(
+        &self,
+        url: &str,
+        headers: &[(&str, String)],
+        body: &[u8],
+        time: Duration,
+    ) -> Result<Answer, String> {
+        let request = headers
+            .iter()
+            .fold(self.agent.put(url), |request, (name, value)| request.header(*name, value));
+        let request = request.config().timeout_global(Some(time)).build();
+        read(request.send(body))
+    }
+}
+
+/// What was answered, if it was.
+fn read(sent: Result<Response<Body>, ureq::Error>) -> Result<Answer, String> {
+    let mut answer = sent.map_err(|error| trust::reason(&error))?;
+    let status = answer.status().as_u16();
+    match answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec() {
+        Ok(body) => Ok(Answer { status, body }),
+        // What it says of an error does not matter as much as that it is one.
+        Err(_) if status >= 300 => Ok(Answer { status, body: Vec::new() }),
+        Err(error) => Err(format!("the answer is not whole: {error}")),
     }
 }
 

@@ -23,6 +23,7 @@
 mod address;
 mod batch;
 mod clickhouse;
+mod columnar;
 mod courier;
 mod desk;
 mod engine;
@@ -32,6 +33,7 @@ mod http;
 mod options;
 mod otlp;
 mod outlet;
+mod s3;
 mod spool;
 mod status;
 mod store;

@@ -79,6 +79,17 @@ impl Options {
             ..Options::default()
         }
     }
+
+    /// For an object store: a minute of records is an object, and a spool of the least size holds
+    /// some.
+    pub fn of_objects() -> Options {
+        Options {
+            batch_records: 100_000,
+            batch_bytes: 8 << 20,
+            batch_age: Duration::from_secs(60),
+            ..Options::default()
+        }
+    }
 }
 
 impl Default for Options {

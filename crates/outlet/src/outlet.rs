@@ -3,6 +3,7 @@
 use crate::address::{Address, Place, table_name};
 use crate::batch::random_run;
 use crate::clickhouse::{self, ClickHouse};
+use crate::columnar::Columnar;
 use crate::courier::{Courier, spool_all};
 use crate::desk::{AtWork, Desk};
 use crate::engine::Engine;
@@ -11,6 +12,7 @@ use crate::files::Folder;
 use crate::http::Client;
 use crate::options::{Options, SpoolOptions};
 use crate::otlp::{self, Otlp};
+use crate::s3::{S3, Target};
 use crate::spool::Spool;
 use crate::status::Status;
 use crate::store::{Store, StoreOptions};
@@ -74,13 +76,18 @@ impl Outlet {
             Place::ClickHouse { database, table } => {
                 let table = table_name(database, table.as_deref(), kind);
                 let create = options.creates_table.then(|| clickhouse::create_table::<R>(&table));
-                let lines = LineWriter::new(LineFormat::Json, clickhouse::NAMES);
                 let engine = ClickHouse::new(client, &address.origin(), &table, create);
-                (Box::new(engine), Shape::Lines(lines))
+                (Box::new(engine), Shape::Lines(lines()))
             }
             Place::Otlp { path } => {
                 let engine = Otlp::new(client, &address.origin(), path);
                 (Box::new(engine), Shape::LogRecord(kind.to_owned()))
+            }
+            Place::S3 { path } => {
+                let (origin, key) = (&address.origin(), address.user.as_ref());
+                let target = Target { origin, path, key };
+                let engine = S3::new(client, Columnar::of::<R>(kind), &target, kind);
+                (Box::new(engine), Shape::Lines(lines()))
             }
         };
         Outlet::start(address.to_string(), &address.folder(kind), options, engine, shape)
@@ -97,9 +104,8 @@ impl Outlet {
         options: &Options,
     ) -> Result<Outlet, OutletError> {
         let engine = Box::new(Store::open::<R>(store, kind)?);
-        let lines = Shape::Lines(LineWriter::new(LineFormat::Json, clickhouse::NAMES));
         let options = Options { spool: None, ..options.clone() };
-        Outlet::start(store.name(kind), "", &options, engine, lines)
+        Outlet::start(store.name(kind), "", &options, engine, Shape::Lines(lines()))
     }
 
     /// With this name, and a spool in a folder `spool`.
@@ -138,6 +144,11 @@ impl Outlet {
     fn close(&self) {
         self.desk.close(self.desk.options().finish);
     }
+}
+
+/// Lines with the names that tables and files have.
+fn lines() -> LineWriter {
+    LineWriter::new(LineFormat::Json, clickhouse::NAMES)
 }
 
 fn open_spool(options: &SpoolOptions, name: &str) -> Result<Spool, OutletError> {

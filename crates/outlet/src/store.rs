@@ -5,16 +5,13 @@
 //! delivered again, the same files take the place of those that are there. A file has its name once
 //! it is on the disk, so that who reads the store sees whole ones alone.
 
-mod columns;
 mod folder;
-mod hours;
 
 use crate::batch::Batch;
+use crate::columnar::{Columnar, Hour, WrongRecord};
 use crate::engine::{Engine, Outcome};
 use crate::error::OutletError;
-use columns::Columns;
 use folder::Folder;
-use hours::by_hour;
 use ringside_record::Record;
 use std::io;
 use std::path::PathBuf;
@@ -40,7 +37,7 @@ impl StoreOptions {
 
 /// Writes batches as files.
 pub(crate) struct Store {
-    columns: Columns,
+    columnar: Columnar,
     folder: Folder,
 }
 
@@ -50,44 +47,26 @@ impl Store {
     /// # Errors
     /// The folder cannot be made or read.
     pub fn open<R: Record>(options: &StoreOptions, kind: &str) -> Result<Store, OutletError> {
-        let columns = Columns::of::<R>(kind);
-        Ok(Store { columns, folder: Folder::open(options, kind)? })
+        let columnar = Columnar::of::<R>(kind);
+        Ok(Store { columnar, folder: Folder::open(options, kind)? })
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<(), Error> {
-        let token = batch.token();
-        for (hour, lines) in by_hour(&batch.body, self.columns.key())? {
-            let file = self.columns.file(&lines)?;
-            self.folder.put(hour, &token, &file)?;
-        }
-        Ok(self.folder.retain()?)
+    fn put(&mut self, files: &[(Hour, Vec<u8>)], token: &str) -> io::Result<()> {
+        files.iter().try_for_each(|(hour, file)| self.folder.put(*hour, token, file))?;
+        self.folder.retain()
     }
 }
 
 impl Engine for Store {
     fn deliver(&mut self, batch: &Batch, _time: Duration) -> Outcome {
-        match self.write(batch) {
+        let files = match self.columnar.files(batch) {
+            Ok(files) => files,
+            Err(WrongRecord(why)) => return Outcome::Refused(why),
+        };
+        match self.put(&files, &batch.token()) {
             Ok(()) => Outcome::acknowledged(),
-            Err(Error::Disk(error)) => {
-                Outcome::Failed(format!("{}: {error}", self.folder.path().display()))
-            }
-            Err(Error::Record(why)) => Outcome::Refused(why),
+            Err(error) => Outcome::Failed(format!("{}: {error}", self.folder.path().display())),
         }
-    }
-}
-
-/// Why a batch is not there.
-#[derive(Debug)]
-enum Error {
-    /// Another try may succeed.
-    Disk(io::Error),
-    /// No try will.
-    Record(String),
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
-        Error::Disk(error)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--outlet`: servers have every record once, whatever happens to them meanwhile.
 
 mod query;
+mod s3;
 mod store;
 
 use crate::common::*;
@@ -187,7 +188,7 @@ fn otlp_gets_each_record_and_a_refusal_is_counted_and_fails_the_run() {
 #[test]
 fn what_is_wrong_with_an_outlet_is_said_with_what_to_do() {
     let cases: [(&[&str], &str); 9] = [
-        (&["--outlet", "https://h/x"], "clickhouse+https:// or otlp+https://"),
+        (&["--outlet", "https://h/x"], "clickhouse+https://, otlp+https:// or s3+https://"),
         (&["--outlet", "h:8123"], "write clickhouse://HOST:PORT/DATABASE/TABLE"),
         (&["--outlet-spool", "d"], "--outlet"),
         (&["--outlet", "otlp://h", "--outlet", "otlp://h:4318/v1/logs"], "names a server twice"),

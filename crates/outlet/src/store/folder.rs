@@ -1,16 +1,13 @@
 //! The files of a kind of records, and which of them are still kept.
 
 use super::StoreOptions;
-use super::hours::Hour;
+use crate::columnar::{ENDING, Hour};
 use crate::error::OutletError;
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Ending of files.
-const ENDING: &str = ".parquet";
 
 /// Ending of files that are being written; their names begin with a dot, too, so that no pattern
 /// of a reader finds them.

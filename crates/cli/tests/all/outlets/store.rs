@@ -42,7 +42,7 @@ fn value(cells: &ArrayRef, row: usize) -> Value {
 }
 
 /// The records of a store, each without its `time`, which is that of its first packet.
-fn stored(folder: &Path) -> Vec<Value> {
+pub fn stored(folder: &Path) -> Vec<Value> {
     let mut found = Vec::new();
     for path in files(folder) {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
@@ -63,7 +63,7 @@ fn stored(folder: &Path) -> Vec<Value> {
 }
 
 /// In one order, with objects in lists as their JSON.
-fn in_order(mut records: Vec<Value>) -> Vec<String> {
+pub fn in_order(mut records: Vec<Value>) -> Vec<String> {
     for list in records.iter_mut().flat_map(|record| record.as_object_mut().unwrap().values_mut()) {
         for item in list.as_array_mut().into_iter().flatten() {
             if !item.is_string() {

@@ -1,6 +1,6 @@
 //! Records as columns: the types that files have, and the file of some records.
 
-use super::Error;
+use super::WrongRecord;
 use super::hours::{Line, fields};
 use crate::clickhouse::{NAMES, TIME, time_column};
 use arrow_array::builder::{
@@ -62,8 +62,8 @@ impl Columns {
     ///
     /// # Errors
     /// A line is no record of this kind.
-    pub fn file(&self, lines: &[Line<'_>]) -> Result<Vec<u8>, Error> {
-        let wrong = |error: parquet::errors::ParquetError| Error::Record(error.to_string());
+    pub fn file(&self, lines: &[Line<'_>]) -> Result<Vec<u8>, WrongRecord> {
+        let wrong = |error: parquet::errors::ParquetError| WrongRecord(error.to_string());
         let properties = Some(self.properties(lines.len()).map_err(wrong)?);
         let mut writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&self.schema), properties)
             .map_err(wrong)?;
@@ -93,7 +93,7 @@ impl Columns {
         Ok(builder.build())
     }
 
-    fn rows(&self, lines: &[Line<'_>]) -> Result<RecordBatch, Error> {
+    fn rows(&self, lines: &[Line<'_>]) -> Result<RecordBatch, WrongRecord> {
         let mut times = TimestampNanosecondBuilder::new().with_timezone("UTC");
         let mut cells: Vec<_> = self.all.iter().map(|(_, kind)| Cells::new(*kind)).collect();
         for line in lines {
@@ -102,15 +102,15 @@ impl Columns {
             times.append_option(line.stamp_ns.and_then(|ns| i64::try_from(ns).ok()));
             for ((path, _), cells) in self.all.iter().zip(&mut cells) {
                 let value = fields.get(*path).filter(|value| !value.is_null());
-                cells.append(value).ok_or_else(|| {
-                    Error::Record(format!("{path} is of another type in a record"))
-                })?;
+                cells
+                    .append(value)
+                    .ok_or_else(|| WrongRecord(format!("{path} is of another type in a record")))?;
             }
         }
         let times: ArrayRef = Arc::new(times.finish());
         let columns = [times].into_iter().chain(cells.into_iter().map(Cells::finish)).collect();
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| Error::Record(error.to_string()))
+            .map_err(|error| WrongRecord(error.to_string()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Records of a batch by the hour that they are of.
 
-use super::Error;
+use super::WrongRecord;
 use jiff::Timestamp;
 use ringside_core::time::NANOS_PER_SEC;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ pub(super) const HOURS_MAX: usize = 256;
 
 /// An hour since 1970, UTC; `None` for records without a time. That is the first in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Hour(pub Option<u64>);
+pub(crate) struct Hour(Option<u64>);
 
 /// A record.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl Display for Hour {
 pub(super) fn by_hour<'b>(
     body: &'b [u8],
     key: Option<&str>,
-) -> Result<BTreeMap<Hour, Vec<Line<'b>>>, Error> {
+) -> Result<BTreeMap<Hour, Vec<Line<'b>>>, WrongRecord> {
     let mut hours: BTreeMap<Hour, Vec<Line<'b>>> = BTreeMap::new();
     for json in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let fields = fields(json)?;
@@ -100,6 +100,6 @@ fn nearest<T>(hours: &BTreeMap<Hour, T>, hour: Hour) -> Hour {
 ///
 /// # Errors
 /// It is no object.
-pub(super) fn fields(json: &[u8]) -> Result<Map<String, Value>, Error> {
-    serde_json::from_slice(json).map_err(|error| Error::Record(format!("no record: {error}")))
+pub(super) fn fields(json: &[u8]) -> Result<Map<String, Value>, WrongRecord> {
+    serde_json::from_slice(json).map_err(|error| WrongRecord(format!("no record: {error}")))
 }
