@@ -67,7 +67,14 @@ impl Drop for MetricsService {
     }
 }
 
-/// Checks where it is to listen.
+/// Checks where it is to listen: on this host, as every process that gets there may read them.
 pub fn place(text: &str) -> Result<String, String> {
-    text.parse::<Listen>().map(|_| text.to_owned())
+    let listen: Listen = text.parse()?;
+    match listen.reaches_others() {
+        false => Ok(text.to_owned()),
+        true => Err(format!(
+            "{text} can be reached from other hosts: have `ringside serve --metrics` serve them \
+             there, with --tokens and --tls-cert, or listen on 127.0.0.1"
+        )),
+    }
 }

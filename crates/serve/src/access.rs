@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The cookie that bears a token: a stream of events cannot set headers.
 pub const COOKIE: &str = "ringside";
@@ -30,6 +31,10 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
+/// In addition where TLS is spoken: a browser that was here asks this host by nothing else, for 30
+/// days. It means every port: a year, as is usual, would be long for a name that has other uses.
+const HSTS: &str = "max-age=2592000";
+
 /// Lets through what its sender may ask for, with a [`Caller`].
 pub async fn guard(
     State(service): State<Arc<Service>>,
@@ -37,6 +42,7 @@ pub async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let is_encrypted = service.config.tls.is_some() && !names_localhost(&request);
     let mut response = match caller(&service, &peer, &request) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
@@ -49,6 +55,10 @@ pub async fn guard(
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    if is_encrypted {
+        let value = HeaderValue::from_static(HSTS);
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
     }
     response
 }
@@ -66,14 +76,15 @@ async fn with_body(service: &Service, request: Request) -> Result<Request, Probl
 
 fn caller(service: &Service, peer: &Peer, request: &Request) -> Result<Caller, Problem> {
     let host = host(request)?;
+    let tls = service.config.tls.as_ref();
     if let Some(hosts) = service.hosts.as_ref().filter(|_| !peer.is_local_socket)
-        && !hosts.contains(&host)
+        && !hosts.hold(&host, peer.server, tls)
     {
-        let text = "this service is not known by that name: use its address, or start it with \
-                    --host NAME";
+        let text = "this service is not known by that name: use its address or a name of its \
+                    certificate, or start it with --host NAME";
         return Err(Problem::forbidden(text));
     }
-    check_site(request, &host)?;
+    check_site(request, &host, tls.is_some())?;
     let Some(scope) = needed(request.method(), request.uri().path()) else {
         return Ok(Caller { name: peer.name.clone(), scopes: Scopes::default() });
     };
@@ -104,13 +115,26 @@ pub fn known(service: &Service, peer: &Peer, headers: &HeaderMap) -> Result<Call
             ))),
         };
     };
-    let holder = bearer(headers).or_else(|| cookie(headers)).and_then(|t| tokens.holder(t));
+    let (other, now) = (peer.other_host(), Instant::now());
+    if let Some(left_out) = other.and_then(|address| service.guesses.left_out(address, now)) {
+        return Err(Problem::guesser(left_out));
+    }
+    let secret = bearer(headers).or_else(|| cookie(headers));
+    let holder = secret.and_then(|secret| tokens.holder(secret));
+    if let (Some(_), None, Some(address)) = (secret, holder, other) {
+        service.guesses.note(address, now);
+    }
     holder
         .map(|token| Caller {
             name: format!("{}, {}", token.name, peer.name),
             scopes: token.scopes,
         })
         .ok_or_else(|| Problem::unknown_client("a token is needed: Authorization: Bearer TOKEN"))
+}
+
+/// True of a name that each host has: what a browser keeps of it is kept of all of them.
+fn names_localhost(request: &Request) -> bool {
+    host(request).is_ok_and(|host| host == "localhost" || host.starts_with("localhost:"))
 }
 
 /// What a request needs; nothing for the page itself, which holds no data, and to sign in.
@@ -144,15 +168,17 @@ fn host(request: &Request) -> Result<String, Problem> {
     }
 }
 
-/// Refuses what another site has a browser send.
-fn check_site(request: &Request, host: &str) -> Result<(), Problem> {
+/// Refuses what another site has a browser send. A proxy may have taken TLS off before, but not the
+/// service itself: where it speaks TLS, no page of its own came without.
+fn check_site(request: &Request, host: &str, has_tls: bool) -> Result<(), Problem> {
     let text = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
     let is_page = request.uri().path() == "/" && request.method() == Method::GET;
     let site = text("sec-fetch-site");
     let is_own = site.is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
     let origin = text("origin");
     let is_same = origin.is_none_or(|origin| {
-        let rest = origin.strip_prefix(b"http://").or(origin.strip_prefix(b"https://"));
+        let plain = origin.strip_prefix(b"http://").filter(|_| !has_tls);
+        let rest = plain.or(origin.strip_prefix(b"https://"));
         rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host.as_bytes()))
     });
     if (is_own || is_page) && is_same {
@@ -175,6 +201,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::WRONG_TOKENS_MAX;
     use crate::service::Config;
     use axum::body::Body;
 
@@ -187,7 +214,8 @@ mod tests {
     }
 
     fn by_tcp(uid: Option<u32>) -> Peer {
-        Peer { name: "127.0.0.1:50000".into(), uid, is_local_socket: false }
+        let [client, server] = ["127.0.0.1:50000", "127.0.0.1:8080"].map(|it| it.parse().unwrap());
+        Peer { uid, ..Peer::remote(client, server) }
     }
 
     /// What becomes of a request of root by TCP.
@@ -242,6 +270,38 @@ mod tests {
         let page = request("GET", "/", &[("host", "localhost:8080")]);
         let may = caller(&service, &by_tcp(None), &page).unwrap().scopes;
         assert_eq!(may, Scopes::default());
+    }
+
+    #[test]
+    fn an_address_elsewhere_that_guesses_is_left_out_and_this_host_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        // printf look | sha256sum
+        let hash = "3c01eba119e00d79c82b6f65d70bc5f1044d568618bf41377e6d1432023fc2b8";
+        std::fs::write(&path, format!("looker read {hash}")).unwrap();
+        let tokens = Some(crate::tokens::Tokens::load(&path).unwrap());
+        let service = Service::new(Config { tokens, ..Config::default() }, Some(8443));
+        let of = |client: &str, token: Option<&str>| {
+            let [client, server] = [client, "192.0.2.1:8443"].map(|it| it.parse().unwrap());
+            let mut headers = HeaderMap::new();
+            if let Some(token) = token {
+                let value = format!("Bearer {token}").parse().unwrap();
+                headers.insert(header::AUTHORIZATION, value);
+            }
+            let known = known(&service, &Peer::remote(client, server), &headers);
+            known.map_or_else(|problem| problem.into_response().status().as_u16(), |_| 200)
+        };
+        for _ in 0..2 * WRONG_TOKENS_MAX {
+            assert_eq!(of("192.0.2.9:1", None), 401, "that is no guess");
+            assert_eq!(of("127.0.0.1:1", Some("none")), 401);
+        }
+        for port in 1..=WRONG_TOKENS_MAX {
+            assert_eq!(of("192.0.2.9:1", Some("look")), 200);
+            assert_eq!(of(&format!("192.0.2.9:{port}"), Some("none")), 401);
+        }
+        assert_eq!([of("192.0.2.9:1", Some("look")), of("192.0.2.9:1", None)], [429; 2]);
+        assert_eq!(of("[::ffff:192.0.2.9]:1", Some("look")), 429);
+        assert_eq!([of("192.0.2.8:1", Some("look")), of("127.0.0.1:1", Some("look"))], [200; 2]);
     }
 
     #[test]

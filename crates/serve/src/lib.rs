@@ -5,6 +5,11 @@
 //! ```text
 //! limits    what clients may cost, each with its reason
 //! tokens    the file of bearer tokens, and what each may do
+//! identity  the certificate and its key, read again when they were renewed
+//! hosts     by which names it may be asked
+//! places    a bounded number of connections, of which one address has some
+//! guesses   wrong tokens by address
+//! handshake the beginning of TLS, or of what is none
 //! problem   what went wrong with a request, as its client reads it
 //! peer      which process is at the other end of a connection
 //! listen    where it listens, and who may connect at all
@@ -26,10 +31,15 @@
 mod access;
 mod api;
 mod assets;
+mod guesses;
+mod handshake;
 mod health;
+mod hosts;
+mod identity;
 mod limits;
 mod listen;
 mod peer;
+mod places;
 mod problem;
 mod server;
 mod service;
@@ -38,8 +48,9 @@ mod tokens;
 mod watch;
 
 pub use api::document;
+pub use identity::Tls;
 pub use limits::Limits;
 pub use listen::Listen;
-pub use server::Server;
+pub use server::{Orders, Server};
 pub use service::Config;
 pub use tokens::Tokens;

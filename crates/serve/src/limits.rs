@@ -4,6 +4,23 @@ use std::time::Duration;
 
 /// Connections at once: a hundred pages, each with a stream of events and one request.
 pub const CONNECTIONS_MAX: usize = 256;
+/// Of those, by one address of another host: a site behind one address, and three more get in. From
+/// this host a proxy may bring all.
+pub const ADDRESS_CONNECTIONS_MAX: usize = 64;
+/// Handshakes of TLS at once. A client in one costs some 20 KB and has shown no token yet; one that
+/// goes on takes a few milliseconds.
+pub const HANDSHAKES_MAX: usize = 64;
+/// Of those, by one address: a browser opens six connections at once, and others get in while one
+/// client leaves all of its own unfinished.
+pub const ADDRESS_HANDSHAKES_MAX: usize = 16;
+/// Wrong tokens of an address of another host within [`WRONG_TOKENS_TIME`], after which it is left
+/// out for as long: more than a person who pastes one needs, far too few to find one.
+pub const WRONG_TOKENS_MAX: u32 = 10;
+/// See [`WRONG_TOKENS_MAX`].
+pub const WRONG_TOKENS_TIME: Duration = Duration::from_secs(60);
+/// Addresses whose wrong tokens are counted: some 100 KB. Who has more than this gains no more than
+/// by that he has them.
+pub const GUESSERS_MAX: usize = 1024;
 /// Streams of events at once.
 pub const STREAMS_MAX: usize = 128;
 /// Searches at once: each reads a disk as fast as it goes.
@@ -49,6 +66,8 @@ pub const THREADS_MAX: usize = 16;
 /// How long clients may take, and how much they get.
 #[derive(Clone, Debug)]
 pub struct Limits {
+    /// For a handshake of TLS, or for the first bytes of what is none.
+    pub handshake_time_max: Duration,
     /// For a request's head, and until the next one: a client that sends it byte by byte is gone.
     pub head_time_max: Duration,
     /// In which a client takes nothing of an answer.
@@ -74,6 +93,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
+            // Four ways through a slow network, and what a phone takes to reckon.
+            handshake_time_max: Duration::from_secs(10),
             head_time_max: Duration::from_secs(10),
             stall_time_max: Duration::from_secs(30),
             // Longer than a capture may take to answer.

@@ -1,6 +1,6 @@
 //! Where it listens, and who may connect at all.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use ringside_control::{ControlSocket, state_directory};
 use ringside_core::Shown;
 use std::fs::{Permissions, set_permissions};
@@ -22,7 +22,7 @@ pub enum Listen {
     Default,
     /// At a Unix socket.
     Unix(PathBuf),
-    /// By TCP, on this host.
+    /// By TCP.
     Tcp(SocketAddr),
 }
 
@@ -30,6 +30,9 @@ impl FromStr for Listen {
     type Err = String;
 
     /// `unix:PATH`, `ADDRESS:PORT` or `localhost:PORT`.
+    ///
+    /// # Errors
+    /// It is something else.
     fn from_str(text: &str) -> Result<Listen, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path {
@@ -38,17 +41,48 @@ impl FromStr for Listen {
             };
         }
         let numeric = text.replacen("localhost:", "127.0.0.1:", 1);
-        let address: SocketAddr = numeric.parse().map_err(|_| {
+        let address = numeric.parse().map_err(|_| {
             "write ADDRESS:PORT, as 127.0.0.1:8080 or [::1]:8080, or unix:PATH".to_owned()
         })?;
-        match address.ip().to_canonical().is_loopback() {
-            true => Ok(Listen::Tcp(address)),
-            false => Err(format!(
-                "{address} can be reached from other hosts, and what goes there is not encrypted: \
-                 listen on 127.0.0.1 and reach it by `ssh -L 8080:127.0.0.1:8080 HOST`, or on \
-                 unix:PATH with --tokens behind a proxy that speaks TLS"
-            )),
+        Ok(Listen::Tcp(address))
+    }
+}
+
+impl Listen {
+    /// True if other hosts can connect.
+    pub fn reaches_others(&self) -> bool {
+        match self {
+            Listen::Default | Listen::Unix(_) => false,
+            Listen::Tcp(address) => !address.ip().to_canonical().is_loopback(),
         }
+    }
+
+    /// Refuses to let other hosts in but encrypted and by tokens, and TLS where it has no use.
+    ///
+    /// # Errors
+    /// One of the two is missing, with what to do.
+    pub fn check(&self, has_tls: bool, has_tokens: bool) -> anyhow::Result<()> {
+        let Listen::Tcp(address) = self else {
+            ensure!(
+                !has_tls,
+                "a Unix socket speaks no TLS: leave out --tls-cert and --tls-key, or listen by \
+                 TCP, as --listen 0.0.0.0:8443"
+            );
+            return Ok(());
+        };
+        let missing = match (has_tls, has_tokens) {
+            _ if !self.reaches_others() => return Ok(()),
+            (true, true) => return Ok(()),
+            (false, false) => "neither is there",
+            (false, true) => "TLS is missing",
+            (true, false) => "tokens are missing",
+        };
+        bail!(
+            "{address} can be reached from other hosts, which takes TLS (--tls-cert FILE --tls-key \
+             FILE) and --tokens FILE, and {missing}: add them; or listen on 127.0.0.1 and reach it \
+             by `ssh -L 8080:127.0.0.1:8080 HOST`, or on unix:PATH with --tokens behind a proxy \
+             that speaks TLS"
+        )
     }
 }
 
@@ -100,10 +134,11 @@ impl Bound {
     }
 
     /// Where it is, for people.
-    pub fn shown(&self) -> String {
+    pub fn shown(&self, has_tls: bool) -> String {
         match self {
             Bound::Unix(socket) => format!("unix:{}", socket.path().shown()),
             Bound::Tcp(listener) => match listener.local_addr() {
+                Ok(address) if has_tls => format!("https://{address}/"),
                 Ok(address) => format!("http://{address}/"),
                 Err(error) => error.to_string(),
             },
@@ -172,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_host_is_listened_to() {
+    fn other_hosts_are_let_in_by_tls_and_tokens_alone() {
         let tcp = |text: &str| Listen::Tcp(text.parse().unwrap());
         for (text, listen) in [
             ("127.0.0.1:8080", tcp("127.0.0.1:8080")),
@@ -183,9 +218,35 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(listen));
         }
-        for text in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80", "[fe80::1]:80"] {
-            let error = Listen::from_str(text).unwrap_err();
-            assert!(error.contains("ssh -L") && error.contains("--tokens"), "{error}");
+        for text in ["127.0.0.1:80", "127.255.0.2:80", "[::1]:80", "[::ffff:127.0.0.2]:80"] {
+            let listen: Listen = text.parse().unwrap();
+            assert!(!listen.reaches_others(), "{text}");
+            assert!(listen.check(false, false).is_ok() && listen.check(true, false).is_ok());
+        }
+        for text in [
+            "0.0.0.0:80",
+            "[::]:80",
+            "192.0.2.1:80",
+            "10.0.0.1:80",
+            "[fe80::1]:80",
+            "[::ffff:0.0.0.0]:80",
+            "[::ffff:192.0.2.1]:80",
+        ] {
+            let listen: Listen = text.parse().unwrap();
+            assert!(listen.reaches_others(), "{text}");
+            assert!(listen.check(true, true).is_ok());
+            for (has_tls, has_tokens) in [(false, false), (false, true), (true, false)] {
+                let error = listen.check(has_tls, has_tokens).unwrap_err().to_string();
+                for words in ["ssh -L", "--tokens", "--tls-cert"] {
+                    assert!(error.contains(words), "{error}");
+                }
+            }
+        }
+        let socket: Listen = "unix:a".parse().unwrap();
+        assert!(socket.check(false, false).is_ok() && !socket.reaches_others());
+        for socket in [socket, Listen::Default] {
+            let error = socket.check(true, true).unwrap_err().to_string();
+            assert!(error.contains("leave out --tls-cert"), "{error}");
         }
         for text in ["", "unix:", "8080", "localhost", "example.com:80"] {
             assert!(Listen::from_str(text).is_err(), "{text}");

@@ -16,6 +16,10 @@ pub struct Peer {
     pub uid: Option<u32>,
     /// True for a Unix socket: no browser reaches it, so no page can make one connect.
     pub is_local_socket: bool,
+    /// Where its connection came from, by TCP.
+    pub client: Option<SocketAddr>,
+    /// Which address of ours it came to.
+    pub server: Option<SocketAddr>,
 }
 
 impl Peer {
@@ -25,17 +29,37 @@ impl Peer {
             Some(pid) => format!("process {pid} of user {uid}"),
             None => format!("a process of user {uid}"),
         };
-        Peer { name, uid: Some(uid), is_local_socket: true }
+        Peer { name, uid: Some(uid), is_local_socket: true, client: None, server: None }
     }
 
-    /// By TCP, from `client` to `server`.
-    pub fn tcp(client: SocketAddr, server: SocketAddr) -> Peer {
-        let uid = owner(client, server);
-        let name = match uid {
-            Some(uid) => format!("{client} of user {uid}"),
-            None => client.to_string(),
-        };
-        Peer { name, uid, is_local_socket: false }
+    /// By TCP, from `client` to `server`, of whatever process.
+    pub fn remote(client: SocketAddr, server: SocketAddr) -> Peer {
+        Peer {
+            name: client.to_string(),
+            uid: None,
+            is_local_socket: false,
+            client: Some(client),
+            server: Some(server),
+        }
+    }
+
+    /// The same with the user of its process, which this host's kernel knows where no other host
+    /// connects.
+    pub async fn found(self) -> Peer {
+        let (Some(client), Some(server)) = (self.client, self.server) else { return self };
+        match tokio::task::spawn_blocking(move || owner(client, server)).await {
+            Ok(Some(uid)) => {
+                Peer { name: format!("{} of user {uid}", self.name), uid: Some(uid), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The address of another host. Of this host all clients have one, and so have those that a
+    /// proxy or a tunnel brings: what is counted by address is not counted of it.
+    pub fn other_host(&self) -> Option<IpAddr> {
+        let address = self.client?.ip().to_canonical();
+        (!address.is_loopback()).then_some(address)
     }
 }
 
@@ -101,6 +125,23 @@ mod tests {
             assert_eq!(owner(client, server), Some(uid), "{host}");
             assert_eq!(owner(SocketAddr::new(client.ip(), 1), server), None);
         }
+    }
+
+    #[test]
+    fn another_host_is_known_by_its_address() {
+        for (client, address) in [
+            ("192.0.2.1:1", Some("192.0.2.1")),
+            ("[::ffff:192.0.2.1]:1", Some("192.0.2.1")),
+            ("[2001:db8::1]:1", Some("2001:db8::1")),
+            ("127.0.0.2:1", None),
+            ("[::1]:1", None),
+            ("[::ffff:127.0.0.1]:1", None),
+        ] {
+            let [client, server] = [client, "192.0.2.1:80"].map(|text| text.parse().unwrap());
+            let address = address.map(|text| text.parse().unwrap());
+            assert_eq!(Peer::remote(client, server).other_host(), address, "{client}");
+        }
+        assert_eq!(Peer::local(0, None).other_host(), None);
     }
 
     #[test]

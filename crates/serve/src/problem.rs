@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ringside_control::Refusal;
 use serde::Serialize;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// Seconds after which a client that came at a bad moment may try again.
@@ -15,6 +16,8 @@ const RETRY_AFTER_S: u64 = 1;
 pub struct Problem {
     status: StatusCode,
     text: String,
+    /// When another try makes sense.
+    retry_after_s: Option<u64>,
 }
 
 /// Its body.
@@ -48,7 +51,16 @@ impl Problem {
     /// As many such requests are worked on as may be.
     pub fn busy() -> Problem {
         let text = "as many such requests are being worked on as may be at once: try again";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, text);
+        Problem { retry_after_s: Some(RETRY_AFTER_S), ..problem }
+    }
+
+    /// Too many wrong tokens came from where this comes from.
+    pub fn guesser(left_out: Duration) -> Problem {
+        let seconds = left_out.as_secs() + 1;
+        let text = format!("too many wrong tokens came from this address: wait {seconds} s");
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, text);
+        Problem { retry_after_s: Some(seconds), ..problem }
     }
 
     /// It took too long.
@@ -81,15 +93,15 @@ impl Problem {
     }
 
     fn new(status: StatusCode, text: impl ToString) -> Problem {
-        Problem { status, text: text.to_string() }
+        Problem { status, text: text.to_string(), retry_after_s: None }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(Error { error: self.text })).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+        if let Some(seconds) = self.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");

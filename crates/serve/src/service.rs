@@ -1,5 +1,8 @@
 //! What every request can reach.
 
+use crate::guesses::Guesses;
+use crate::hosts::Hosts;
+use crate::identity::Tls;
 use crate::limits::{CHANGES_MAX, DOWNLOADS_MAX, Limits, SEARCHES_MAX, STREAMS_MAX, UNDO_MAX};
 use crate::problem::Problem;
 use crate::tokens::{Scopes, Tokens};
@@ -25,8 +28,11 @@ pub struct Config {
     pub users: Vec<u32>,
     /// If there are tokens, every request needs one.
     pub tokens: Option<Tokens>,
+    /// If there is a certificate, TCP is encrypted.
+    pub tls: Option<Tls>,
     /// Answer for metrics alone. They hold counts and names of interfaces, as every process of this
-    /// host may read them elsewhere, so every process of this host may ask.
+    /// host may read them elsewhere, so every process of this host may ask where there are no
+    /// tokens.
     pub metrics_only: bool,
     /// What clients may cost.
     pub limits: Limits,
@@ -65,7 +71,9 @@ pub struct Service {
     /// What it was started with.
     pub config: Config,
     /// The names that clients may know it by; any, where only Unix sockets lead here.
-    pub hosts: Option<Vec<String>>,
+    pub hosts: Option<Hosts>,
+    /// Wrong tokens of other hosts.
+    pub guesses: Guesses,
     /// The captures.
     pub watch: Watch,
     /// The recordings.
@@ -104,7 +112,8 @@ impl Service {
     /// Of `config`; `port` is that of TCP, if it listens there.
     pub fn new(config: Config, port: Option<u16>) -> Service {
         Service {
-            hosts: port.map(|port| hosts(port, &config.hosts)),
+            hosts: port.map(|port| Hosts::new(port, &config.hosts)),
+            guesses: Guesses::default(),
             watch: Watch::new(config.control.clone()),
             recordings: named(&config.recordings),
             streams: Queue::of(STREAMS_MAX),
@@ -154,12 +163,6 @@ pub async fn blocking<T: Send + 'static>(
         Ok(Err(error)) => Err(Problem::failed(&error.into())),
         Err(_) => Err(Problem::late()),
     }
-}
-
-/// What a browser on this host may call the service, and what a proxy may.
-fn hosts(port: u16, others: &[String]) -> Vec<String> {
-    let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
-    own.into_iter().chain(others.iter().map(|host| host.to_ascii_lowercase())).collect()
 }
 
 fn named(paths: &[PathBuf]) -> Vec<Recording> {

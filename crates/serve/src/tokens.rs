@@ -118,14 +118,23 @@ impl Tokens {
     }
 
     /// The holder of `secret`. How long this takes says nothing of the tokens: hashes are compared,
-    /// and nothing that a client sends chooses one.
+    /// all of them and to the end, whether one is right, which one, or none at all.
     pub fn holder(&self, secret: &str) -> Option<&Token> {
         if secret.len() > SECRET_BYTES_MAX {
             return None;
         }
         let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
-        self.0.iter().find(|token| token.hash == hash)
+        self.0.iter().fold(None, |found, token| match is_equal(&token.hash, &hash) {
+            true => Some(token),
+            false => found,
+        })
     }
+}
+
+/// Looks at every byte, however early they differ.
+fn is_equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    let pairs = one.iter().zip(other);
+    std::hint::black_box(pairs.fold(0, |differ, (one, other)| differ | (one ^ other))) == 0
 }
 
 impl Token {

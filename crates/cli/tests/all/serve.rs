@@ -2,6 +2,7 @@
 //! accounts for, and what it gives is what tcpdump reads.
 
 mod records;
+mod tls;
 
 use crate::common::folder::{Folder, number};
 use crate::common::*;

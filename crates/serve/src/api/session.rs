@@ -26,7 +26,7 @@ pub struct Who {
 #[utoipa::path(
     get, path = "/api/v1/session", tag = "service",
     responses((status = 200, body = Who), (status = 401, body = Error),
-        (status = 403, body = Error))
+        (status = 403, body = Error), (status = 429, body = Error))
 )]
 pub async fn who(
     State(service): State<Arc<Service>>,
@@ -39,7 +39,8 @@ pub async fn who(
 /// Gives a cookie for a token, which no script can read and no other site makes a browser send.
 #[utoipa::path(
     post, path = "/api/v1/session", tag = "service",
-    responses((status = 200, body = Who), (status = 401, body = Error))
+    responses((status = 200, body = Who), (status = 401, body = Error),
+        (status = 429, body = Error))
 )]
 pub async fn sign_in(
     State(service): State<Arc<Service>>,
@@ -48,7 +49,7 @@ pub async fn sign_in(
 ) -> Result<Response, Problem> {
     let token = bearer(&headers).ok_or_else(|| Problem::unknown_client("name a token"))?;
     let caller = known(&service, &peer, &headers)?;
-    let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict");
+    let cookie = format!("{COOKIE}={token}; {}", attributes(&service));
     Ok(([(header::SET_COOKIE, cookie)], Json(Who::of(caller))).into_response())
 }
 
@@ -57,9 +58,17 @@ pub async fn sign_in(
     delete, path = "/api/v1/session", tag = "service",
     responses((status = 204))
 )]
-pub async fn sign_out() -> Response {
-    let cookie = format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
+pub async fn sign_out(State(service): State<Arc<Service>>) -> Response {
+    let cookie = format!("{COOKIE}=; {}; Max-Age=0", attributes(&service));
     (axum::http::StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+}
+
+/// How a browser keeps it: where TLS is spoken it sends it in no other way.
+fn attributes(service: &Service) -> &'static str {
+    match service.config.tls {
+        Some(_) => "Path=/; HttpOnly; SameSite=Strict; Secure",
+        None => "Path=/; HttpOnly; SameSite=Strict",
+    }
 }
 
 impl Who {

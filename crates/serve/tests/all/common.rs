@@ -7,7 +7,7 @@ use ringside_control::{
 use ringside_core::Ledger;
 use ringside_rules::engine::Counts;
 use ringside_rules::language::{Rule, RuleId, RuleSet, Verdict};
-use ringside_serve::{Config, Limits, Listen, Server};
+use ringside_serve::{Config, Limits, Listen, Orders, Server};
 use ringside_testkit::WAIT_MAX;
 use serde_json::Value;
 use std::io::{self, Read, Write};
@@ -94,6 +94,16 @@ pub fn limits() -> Limits {
 
 /// Runs `work` next to a service by TCP, and a capture with this ledger.
 pub fn with_service(ledger: Ledger, config: Config, work: impl FnOnce(&Served)) {
+    with_renewals(ledger, config, &AtomicBool::new(false), work);
+}
+
+/// The same; each time that `is_renewed` is set the certificate is read again.
+pub fn with_renewals(
+    ledger: Ledger,
+    config: Config,
+    is_renewed: &AtomicBool,
+    work: impl FnOnce(&Served),
+) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("capture.sock");
     let control = ControlSocket::bind(&socket).unwrap();
@@ -106,12 +116,19 @@ pub fn with_service(ledger: Ledger, config: Config, work: impl FnOnce(&Served)) 
     let serve = || {
         let server = Server::bind(config, &listen).unwrap();
         let address = server.address();
-        let address = address.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+        let (_, address) = address.split_once("://").unwrap();
+        let address = address.trim_end_matches('/').to_owned();
         let served = Served { address };
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _end = EndOnDrop(&stop);
-            scope.spawn(|| server.run(&|| stop.load(Ordering::Acquire)).unwrap());
+            scope.spawn(|| {
+                let orders = Orders {
+                    stop: &|| stop.load(Ordering::Acquire),
+                    renew: &|| is_renewed.swap(false, Ordering::AcqRel),
+                };
+                server.run(&orders).unwrap();
+            });
             work(&served);
         });
     };
@@ -136,6 +153,13 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Out of what came until the end of a connection.
+    pub fn of(text: &str) -> Answer {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -168,6 +192,18 @@ impl Served {
 
     /// Asks, with further headers.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let request = self.request(method, path, headers, body);
+        Answer::of(&self.raw(request.as_bytes(), false))
+    }
+
+    /// A request, as text.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> String {
         let host = self.address.as_str();
         let length = body.len().to_string();
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -177,10 +213,7 @@ impl Served {
         for (name, value) in own.chain(headers) {
             request += &format!("{name}: {value}\r\n");
         }
-        let answer = self.raw(format!("{request}\r\n{body}").as_bytes(), false);
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+        format!("{request}\r\n{body}")
     }
 
     pub fn get(&self, path: &str) -> Answer {
@@ -203,7 +236,7 @@ impl Served {
 }
 
 /// What comes until the other end closes, as far as it came.
-fn read_all(stream: &mut impl Read) -> Vec<u8> {
+pub fn read_all(stream: &mut impl Read) -> Vec<u8> {
     let (mut all, mut bytes) = (Vec::new(), [0; 4096]);
     loop {
         match stream.read(&mut bytes) {

@@ -8,3 +8,4 @@ mod page;
 mod records;
 mod refused;
 mod rules;
+mod tls;
