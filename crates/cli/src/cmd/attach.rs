@@ -28,6 +28,7 @@ const WAIT: Duration = Duration::from_millis(100);
   ringside attach /run/eth1.share --from -30s -w last.pcapng --for 1s
                                                          what the memory holds of the last 30 s
   ringside attach /run/eth1.share -w - | wireshark -k -i -
+  ringside attach /run/eth1.share --json 'port 53'       as JSON objects, and the ledger at last
 
 Signals: SIGINT, SIGTERM and SIGHUP end it in order; SIGUSR1 says how far it is, on
 standard error.")]
@@ -52,11 +53,13 @@ pub struct AttachArgs {
 
 /// Runs the subcommand.
 pub fn run(args: AttachArgs) -> anyhow::Result<ExitCode> {
-    if args.run.write.paths.is_empty() && !args.run.json {
+    let prints = args.run.write.paths.is_empty();
+    if prints && !args.run.json {
         return print(&args);
     }
     ringside_keeper::supervised(&args.run.keeper_options(None), |link| {
-        record::run(&args.run, link, &mut Printing(None), || Ok(args.options().into()))
+        let mut printing = Printing(prints.then_some(Style::Json));
+        record::run(&args.run, link, &mut printing, || Ok(args.options().into()))
     })
 }
 

@@ -183,6 +183,13 @@ fn a_flight_recorder_gives_the_past_and_a_filter_is_the_readers_own() {
     let ledger = filtered.ledger();
     assert_eq!((ledger.received, ledger.filtered, ledger.taken), (Some(5_000), Some(5_000), 0));
 
+    // Without a file the packets are printed, as `capture --json` prints them.
+    let printed = attach(&socket, &["--from", "-60s", "-c", "100"]).finish();
+    assert_eq!(printed.ledger().taken, 100, "{}", printed.stderr);
+    let lines = printed.json_lines();
+    let packets = lines.iter().filter(|line| line["wire_bytes"].is_u64());
+    assert_eq!((packets.count(), lines.len()), (100, 101), "{:?}", lines.first());
+
     let now = attach(&socket, &["-w", arg(&folder.path().join("now.pcapng")), "--for", "1s"]);
     assert_eq!(now.finish().ledger().received, Some(0));
     assert_eq!(capture.stop().checked_ledger(5_000).lost(), 0);
