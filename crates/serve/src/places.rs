@@ -1,10 +1,12 @@
-//! A bounded number of places, of which one address has some at most.
+//! A bounded number of places, of which one address has some at most; and as many for this host's
+//! own clients, whatever others take.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many places are taken, by address; at most `all_max` in all, so that the table is bounded.
+/// How many places are taken, by address; at most `all_max` by others and as many by this host, so
+/// that the table is bounded.
 #[derive(Debug)]
 pub struct Places {
     all_max: usize,
@@ -25,14 +27,19 @@ impl Places {
         Arc::new(Places { all_max, address_max, taken: Mutex::default() })
     }
 
-    /// A place for a client at `address`; for one without an address all there are. Nothing waits
-    /// here.
+    /// A place for a client at `address` of another host; without one for a client of this host,
+    /// which has places of its own. Nothing waits here.
     pub fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
         let address = address.map(network);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let of_address = taken.get(&address).copied().unwrap_or(0);
-        let address_max = address.map_or(self.all_max, |_| self.address_max);
-        if taken.values().sum::<usize>() >= self.all_max || of_address >= address_max {
+        let of_others =
+            || taken.iter().filter(|(other, _)| other.is_some()).map(|(_, count)| count);
+        let is_full = match address {
+            None => of_address >= self.all_max,
+            Some(_) => of_address >= self.address_max || of_others().sum::<usize>() >= self.all_max,
+        };
+        if is_full {
             return None;
         }
         taken.insert(address, of_address + 1);
@@ -69,7 +76,7 @@ mod tests {
         let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];
         assert!(held.iter().all(Option::is_some));
         assert!(enter("192.0.2.1").is_none());
-        let others = [enter("2001:db8::1"), enter("2001:db8::2"), places.enter(None)];
+        let others = [enter("2001:db8::1"), enter("2001:db8::2"), enter("192.0.2.2")];
         assert!(others.iter().all(Option::is_some));
         assert!(enter("2001:db8::3").is_none(), "all of them are taken");
         drop(held);
@@ -80,9 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_an_address_may_have_all() {
+    fn others_do_not_keep_this_host_out_nor_it_them() {
         let places = Places::new(3, 1);
-        let held: Vec<_> = (0..3).map(|_| places.enter(None)).collect();
-        assert!(held.iter().all(Option::is_some) && places.enter(None).is_none());
+        let other = |last: u8| places.enter(Some(IpAddr::from([192, 0, 2, last])));
+        let held: Vec<_> = (0..3).map(other).collect();
+        assert!(held.iter().all(Option::is_some) && other(3).is_none());
+        let own: Vec<_> = (0..3).map(|_| places.enter(None)).collect();
+        assert!(own.iter().all(Option::is_some) && places.enter(None).is_none());
+        drop(held);
+        assert!(other(3).is_some());
     }
 }

@@ -183,8 +183,7 @@ impl Door {
 
     /// Begins with a connection that is to be encrypted.
     fn shake(&self, stream: TcpStream, peer: Peer, identity: Arc<Identity>, place: Place) {
-        let address = peer.client.map(|client| client.ip());
-        let Some(in_handshake) = self.handshakes.enter(address) else { return };
+        let Some(in_handshake) = self.handshakes.enter(peer.other_host()) else { return };
         let (router, limits) = (self.router.clone(), self.service.config.limits.clone());
         let reaches_others = self.reaches_others;
         tokio::spawn(async move {

@@ -87,6 +87,16 @@ impl HangUp {
         Ok(HangUp { wanted, had_terminal: has_terminal() })
     }
 
+    /// Of a process that the signal does not end: it is answered also where it was ignored at the
+    /// start, as by nohup, and a terminal that goes is nothing to this process then.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn that_ends_nothing() -> anyhow::Result<HangUp> {
+        let had_terminal = has_terminal() && !is_ignored(SIGHUP);
+        Ok(HangUp { wanted: Wanted::at(SIGHUP)?, had_terminal })
+    }
+
     /// As if the signal had come.
     pub fn set(&self) {
         self.wanted.set();

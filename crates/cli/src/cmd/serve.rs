@@ -162,7 +162,9 @@ impl Signals {
         if !has_tls {
             return Ok(Signals { stop: StopSignal::install()?, hang_up: None });
         }
-        let RunSignals { stop, hang_up, .. } = RunSignals::install()?;
+        // Asked before the stop's own handlers are there.
+        let hang_up = HangUp::that_ends_nothing()?;
+        let RunSignals { stop, .. } = RunSignals::install()?;
         Ok(Signals { stop, hang_up: Some(hang_up) })
     }
 

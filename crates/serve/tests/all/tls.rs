@@ -192,19 +192,20 @@ fn without_tls_a_client_is_answered_where_to_go() {
 }
 
 #[test]
-fn handshakes_that_never_end_hold_no_other_host_up() {
+fn handshakes_that_never_end_take_the_places_of_their_host_alone() {
     if !need_tool("tls::handshakes_that_never_end", "curl") {
         return;
     }
     let site = Site::new();
     let limits = Limits { handshake_time_max: 2 * WAIT_MAX, ..limits() };
     with_service(Ledger::default(), site.config(limits), |service| {
-        let mut hanging: Vec<_> = (0..16).map(|_| service.connect()).collect();
+        // A client that another host cannot be: its own places are full. That others have theirs
+        // is tested where they are counted.
+        let mut hanging: Vec<_> = (0..64).map(|_| service.connect()).collect();
         // The beginning of a record that does not go on.
         hanging.iter_mut().for_each(|stream| stream.write_all(&[22, 3, 1, 2]).unwrap());
         let mut one_more = service.connect();
-        assert!(read_all(&mut one_more).is_empty(), "its address has as many as it may");
-        assert_eq!(site.curl(service, "/", &["--interface", "127.0.0.2"]), Ok(200));
+        assert!(read_all(&mut one_more).is_empty(), "this host has as many as it may");
         hanging.pop();
         wait_until("a place", || site.curl(service, "/", &[]) == Ok(200));
     });
