@@ -1,12 +1,14 @@
 //! A store of records on this machine: options, and the outlet that they stand for.
 
+use anyhow::ensure;
 use clap::Args;
 use ringside_keeper::privileges;
 use ringside_outlet::{Begin, Options, Outlet, StoreOptions};
 use ringside_record::Record;
 use ringside_report::outputs::Outputs;
 use ringside_terminal::units;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,12 +20,12 @@ pub struct StoreArgs {
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 
-    /// Most bytes of the records of this subcommand there. When they are more the oldest hours are
-    /// deleted.
-    #[arg(long, value_name = "SIZE", value_parser = units::file_bytes, requires = "store")]
+    /// Most bytes of the records of this subcommand there. When they are more, what was written
+    /// first is deleted.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, requires = "store")]
     store_limit: Option<u64>,
 
-    /// Delete hours that lie so far behind the newest, by the packets' stamps.
+    /// Delete what was written so long ago.
     #[arg(long, value_name = "DURATION", value_parser = units::duration, requires = "store")]
     store_for: Option<Duration>,
 
@@ -43,6 +45,9 @@ impl StoreArgs {
         outputs: &mut Outputs,
     ) -> anyhow::Result<Option<(String, Outlet)>> {
         let Some(directory) = &self.store else { return Ok(None) };
+        if !is_stored {
+            check_owner(&directory.join(kind))?;
+        }
         let store = StoreOptions {
             directory: directory.clone(),
             bytes_max: self.store_limit,
@@ -65,4 +70,18 @@ impl StoreArgs {
 /// The threads of live runs are there before the run gives up its rights.
 fn give_up_first(directory: PathBuf) -> Begin {
     Begin(Arc::new(move || privileges::confine_sender(std::slice::from_ref(&directory), &[])))
+}
+
+/// Refuses a live run a folder of another user: what writes there has given up root's rights.
+fn check_owner(folder: &Path) -> anyhow::Result<()> {
+    let Ok(found) = std::fs::metadata(folder) else { return Ok(()) };
+    let own = rustix::process::geteuid().as_raw();
+    ensure!(
+        found.uid() == own,
+        "--store: {} belongs to user {}, and this run writes as user {own}: chown it, or name \
+         another store",
+        folder.display(),
+        found.uid()
+    );
+    Ok(())
 }

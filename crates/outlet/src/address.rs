@@ -27,7 +27,8 @@ const NO_SCHEME: &str = "it does not begin with clickhouse://, otlp:// or s3://"
 const OTLP_PATH: &str = "/v1/logs";
 
 /// Lengths of a bucket's name.
-const BUCKET_BYTES: std::ops::RangeInclusive<usize> = 3..=63;
+const BUCKET_BYTES_MIN: usize = 3;
+const BUCKET_BYTES_MAX: usize = 63;
 
 /// Longest prefix: a key has at most 1,024 bytes, and a batch's name and folders follow.
 const PREFIX_BYTES_MAX: usize = 800;
@@ -67,6 +68,8 @@ pub enum Place {
     S3 {
         /// `BUCKET` or `BUCKET/PREFIX`.
         path: String,
+        /// The region, if it was written.
+        region: Option<String>,
     },
 }
 
@@ -113,9 +116,12 @@ impl FromStr for Address {
         if has_port && authority.port_u16().is_none_or(|port| port == 0) {
             return Err(wrong("the port is no number from 1 to 65535"));
         }
-        if uri.query().is_some() {
-            return Err(wrong("what follows ? has no meaning here"));
-        }
+        let region = match uri.query().map(|query| query.strip_prefix("region=")) {
+            None => None,
+            Some(Some(region)) if kind == Kind::S3 && is_region(region) => Some(region.to_owned()),
+            Some(_) if kind == Kind::S3 => return Err(wrong("behind ? stands region=NAME")),
+            Some(_) => return Err(wrong("what follows ? has no meaning here")),
+        };
         let user = authority.as_str().rsplit_once('@').map(|(user, _)| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             (name.to_owned(), password.to_owned())
@@ -123,7 +129,7 @@ impl FromStr for Address {
         let place = match kind {
             Kind::ClickHouse => table(uri.path()).map_err(wrong)?,
             Kind::Otlp => service(uri.path()),
-            Kind::S3 => bucket(uri.path()).map_err(wrong)?,
+            Kind::S3 => bucket(uri.path(), region).map_err(wrong)?,
         };
         let port = authority.port_u16().unwrap_or(kind.port(is_encrypted));
         Ok(Address { host: format!("{}:{port}", authority.host()), is_encrypted, user, place })
@@ -160,13 +166,19 @@ fn service(path: &str) -> Place {
     Place::Otlp { path: path.to_owned() }
 }
 
-fn bucket(path: &str) -> Result<Place, &'static str> {
+/// Names of regions, as providers have them.
+fn is_region(name: &str) -> bool {
+    let is_of = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=BUCKET_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_of)
+}
+
+fn bucket(path: &str, region: Option<String>) -> Result<Place, &'static str> {
     let path = path.trim_matches('/');
     let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
     let is_of = |text: &str, more: &[u8]| {
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
     };
-    let is_bucket = BUCKET_BYTES.contains(&bucket.len())
+    let is_bucket = (BUCKET_BYTES_MIN..=BUCKET_BYTES_MAX).contains(&bucket.len())
         && is_of(bucket, b"-.")
         && !bucket.bytes().any(|byte| byte.is_ascii_uppercase());
     if !is_bucket {
@@ -175,7 +187,7 @@ fn bucket(path: &str) -> Result<Place, &'static str> {
     if prefix.len() > PREFIX_BYTES_MAX || !is_of(prefix, b"-._=/") || prefix.contains("//") {
         return Err("a prefix has letters, digits and -._= between slashes");
     }
-    Ok(Place::S3 { path: path.to_owned() })
+    Ok(Place::S3 { path: path.to_owned(), region })
 }
 
 impl Address {
@@ -253,7 +265,8 @@ impl Display for Address {
             Place::ClickHouse { database, table: Some(table) } => write!(f, "/{database}/{table}"),
             Place::ClickHouse { database, table: None } => write!(f, "/{database}"),
             Place::Otlp { path } => f.write_str(path),
-            Place::S3 { path } => write!(f, "/{path}"),
+            Place::S3 { path, region: None } => write!(f, "/{path}"),
+            Place::S3 { path, region: Some(region) } => write!(f, "/{path}?region={region}"),
         }
     }
 }
@@ -282,6 +295,7 @@ mod tests {
             ("otlps://[::1]", "otlp+https://[::1]:4318/v1/logs"),
             ("otlp+https://h:443/x", "otlp+https://h:443/x"),
             ("s3://h:8333/records", "s3://h:8333/records"),
+            ("s3://h:8333/records?region=gra", "s3://h:8333/records?region=gra"),
             (
                 "s3+https://key@s3.eu-west-1.amazonaws.com/b.c/a/n=1/",
                 "s3+https://key@s3.eu-west-1.amazonaws.com:443/b.c/a/n=1",
@@ -312,6 +326,8 @@ mod tests {
             ("s3://h/ab", "the bucket has"),
             ("s3://h/Abc", "the bucket has"),
             ("s3://h/abc/a//b", "a prefix has"),
+            ("s3://h/abc?x=1", "region=NAME"),
+            ("s3://h/abc?region=a/b", "region=NAME"),
             ("s3://h/abc/a%20b", "a prefix has"),
             ("otlp://h:0/", "port"),
             ("otlp://h:65536/", "port"),

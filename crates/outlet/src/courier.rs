@@ -136,8 +136,10 @@ fn note(status: &mut Status, held: RecordSums, outcome: Outcome) {
             *refused += part;
             status.batches += 1;
             status.state = if count > 0 { State::Refused } else { State::Open };
-            if reason.is_some() {
-                status.error = reason;
+            match reason {
+                Some(why) if count > 0 => status.error = Some(why),
+                Some(why) => status.notice = Some(why),
+                None => {}
             }
         }
         Outcome::Refused(why) | Outcome::Failed(why) => {

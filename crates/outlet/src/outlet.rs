@@ -83,9 +83,9 @@ impl Outlet {
                 let engine = Otlp::new(client, &address.origin(), path);
                 (Box::new(engine), Shape::LogRecord(kind.to_owned()))
             }
-            Place::S3 { path } => {
+            Place::S3 { path, region } => {
                 let (origin, key) = (&address.origin(), address.user.as_ref());
-                let target = Target { origin, path, key };
+                let target = Target { origin, path, region: region.as_deref(), key };
                 let engine = S3::new(client, Columnar::of::<R>(kind), &target, kind);
                 (Box::new(engine), Shape::Lines(lines()))
             }

@@ -28,6 +28,8 @@ pub(crate) struct S3 {
     folder: String,
     /// Without a key requests are not signed.
     signer: Option<Signer>,
+    /// How many objects of the batch with this token are there: the next try goes on behind them.
+    done: (String, usize),
 }
 
 /// Where objects go.
@@ -36,6 +38,8 @@ pub(crate) struct Target<'t> {
     pub origin: &'t str,
     /// `BUCKET/PREFIX`.
     pub path: &'t str,
+    /// The region, where it is not that of the host's name.
+    pub region: Option<&'t str>,
     /// Name and secret of a key.
     pub key: Option<&'t (String, String)>,
 }
@@ -44,7 +48,7 @@ impl S3 {
     /// For records that are called `kind`.
     pub fn new(client: Client, columnar: Columnar, target: &Target<'_>, kind: &str) -> S3 {
         let host = host(target.origin);
-        let region = region(host).to_owned();
+        let region = target.region.unwrap_or_else(|| region(host)).to_owned();
         S3 {
             client,
             columnar,
@@ -52,6 +56,7 @@ impl S3 {
             host: host.to_owned(),
             folder: format!("/{}/{kind}", target.path),
             signer: target.key.map(|key| Signer { key: key.clone(), region }),
+            done: (String::new(), 0),
         }
     }
 
@@ -79,17 +84,21 @@ impl S3 {
 
 impl Engine for S3 {
     fn deliver(&mut self, batch: &Batch, time: Duration) -> Outcome {
-        let until = Instant::now() + time;
+        let (until, token) = (Instant::now() + time, batch.token());
         let files = match self.columnar.files(batch) {
             Ok(files) => files,
             Err(WrongRecord(why)) => return Outcome::Refused(why),
         };
-        for (hour, file) in files {
-            let key = format!("{}/{hour}/{}{ENDING}", self.folder, batch.token());
+        if self.done.0 != token {
+            self.done = (token.clone(), 0);
+        }
+        for (hour, file) in files.iter().skip(self.done.1) {
+            let key = format!("{}/{hour}/{token}{ENDING}", self.folder);
             let left = until.saturating_duration_since(Instant::now());
-            if let Some(failure) = self.put(&key, &file, left) {
+            if let Some(failure) = self.put(&key, file, left) {
                 return failure;
             }
+            self.done.1 += 1;
         }
         Outcome::acknowledged()
     }
@@ -102,11 +111,16 @@ fn host(origin: &str) -> &str {
     host.strip_suffix(usual).unwrap_or(host)
 }
 
-/// The region of a host `s3.REGION.PROVIDER`, as AWS and others have them.
+/// The region of a host `s3.REGION.PROVIDER`, as AWS and others have them: their regions have
+/// dashes, which sets them apart from the networks of other hosts.
 fn region(host: &str) -> &str {
     let labels: Vec<&str> = host.split('.').collect();
     match labels[..] {
-        ["s3", region, _, _, ..] if !region.is_empty() => region,
+        ["s3", "dualstack", region, _, _, ..] | ["s3", region, _, _, ..]
+            if region.contains('-') =>
+        {
+            region
+        }
         _ => REGION,
     }
 }

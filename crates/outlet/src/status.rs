@@ -23,6 +23,8 @@ pub struct Status {
     pub damaged: u64,
     /// The latest error of a delivery.
     pub error: Option<String>,
+    /// What else was said of a batch that was taken: no record is lost by it.
+    pub notice: Option<String>,
     /// The latest error of the spool.
     pub spool_error: Option<String>,
 }

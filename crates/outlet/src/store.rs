@@ -8,12 +8,11 @@
 mod folder;
 
 use crate::batch::Batch;
-use crate::columnar::{Columnar, Hour, WrongRecord};
+use crate::columnar::{Columnar, WrongRecord};
 use crate::engine::{Engine, Outcome};
 use crate::error::OutletError;
 use folder::Folder;
 use ringside_record::Record;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,9 +21,9 @@ use std::time::Duration;
 pub struct StoreOptions {
     /// The folder of all kinds.
     pub directory: PathBuf,
-    /// Most bytes of the files of a kind; the oldest hours go first.
+    /// Most bytes of the files of a kind; those that were written first go first.
     pub bytes_max: Option<u64>,
-    /// Hours that lie so far behind the newest go.
+    /// Files that were written so long ago go.
     pub age_max: Option<Duration>,
 }
 
@@ -50,23 +49,23 @@ impl Store {
         let columnar = Columnar::of::<R>(kind);
         Ok(Store { columnar, folder: Folder::open(options, kind)? })
     }
-
-    fn put(&mut self, files: &[(Hour, Vec<u8>)], token: &str) -> io::Result<()> {
-        files.iter().try_for_each(|(hour, file)| self.folder.put(*hour, token, file))?;
-        self.folder.retain()
-    }
 }
 
 impl Engine for Store {
     fn deliver(&mut self, batch: &Batch, _time: Duration) -> Outcome {
+        let token = batch.token();
         let files = match self.columnar.files(batch) {
             Ok(files) => files,
             Err(WrongRecord(why)) => return Outcome::Refused(why),
         };
-        match self.put(&files, &batch.token()) {
-            Ok(()) => Outcome::acknowledged(),
-            Err(error) => Outcome::Failed(format!("{}: {error}", self.folder.path().display())),
+        for (hour, file) in files {
+            if let Err(error) = self.folder.put(hour, &token, &file) {
+                return Outcome::Failed(format!("{}: {error}", self.folder.path().display()));
+            }
         }
+        // The records are there, whatever else is.
+        let reason = self.folder.retain(&token).err().map(|error| error.to_string());
+        Outcome::Acknowledged { refused: 0, reason }
     }
 }
 

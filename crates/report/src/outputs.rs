@@ -113,7 +113,10 @@ fn of_server(status: ringside_outlet::Status) -> Fare {
         },
         counts: status.counts,
         errors: status.error.into_iter().chain(status.spool_error).collect(),
-        notes: notes.map(|(count, what, why)| format!("{} {why}", counted(count, what))).collect(),
+        notes: notes
+            .map(|(count, what, why)| format!("{} {why}", counted(count, what)))
+            .chain(status.notice)
+            .collect(),
         later: "; the next run with this --outlet and --outlet-spool delivers them",
     }
 }

@@ -41,27 +41,31 @@ impl Hour {
             let instant: Timestamp = format!("{date}T{number}:00:00Z").parse().ok()?;
             Hour::of(Some(u64::try_from(instant.as_nanosecond()).ok()?))
         };
-        (read.to_string() == format!("{day}/{hour}")).then_some(read)
+        (read.folders() == (day.to_owned(), hour.to_owned())).then_some(read)
     }
 
-    /// How many hours before `other` it lies; what has no time lies before everything.
-    pub fn behind(self, other: Hour) -> u64 {
-        other.0.unwrap_or_default().saturating_sub(self.0.unwrap_or_default())
+    /// The names of its folders, which engines read as columns.
+    pub fn folders(self) -> (String, String) {
+        let instant = self.0.map(|hour| Timestamp::from_nanosecond((hour * HOUR_NS).into()));
+        match instant {
+            Some(Ok(instant)) => (
+                instant.strftime("date=%Y-%m-%d").to_string(),
+                instant.strftime("hour=%H").to_string(),
+            ),
+            // Nanoseconds in 64 bits end long before the calendar.
+            _ => (format!("date={UNKNOWN}"), format!("hour={UNKNOWN}")),
+        }
     }
 }
 
 /// What Hive, and what reads folders as it does, takes for null.
 const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The folders of an hour, with names that engines read as columns.
+/// Both folders, as a path.
 impl Display for Hour {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let instant = self.0.map(|hour| Timestamp::from_nanosecond((hour * HOUR_NS).into()));
-        match instant {
-            Some(Ok(instant)) => write!(f, "{}", instant.strftime("date=%Y-%m-%d/hour=%H")),
-            // Nanoseconds in 64 bits end long before the calendar.
-            _ => write!(f, "date={UNKNOWN}/hour={UNKNOWN}"),
-        }
+        let (day, hour) = self.folders();
+        write!(f, "{day}/{hour}")
     }
 }
 

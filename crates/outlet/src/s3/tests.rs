@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 fn s3(port: u16, key: Option<&(String, String)>) -> S3 {
     let origin = format!("http://127.0.0.1:{port}");
-    let target = Target { origin: &origin, path: "bucket/a", key };
+    let target = Target { origin: &origin, path: "bucket/a", region: None, key };
     S3::new(Client::new(None, None), Columnar::of::<Probe>("probes"), &target, "probes")
 }
 
@@ -33,7 +33,11 @@ fn a_batch_is_an_object_for_each_hour_which_replaces_itself() {
     assert_eq!(engine.deliver(&batch(), time), Outcome::acknowledged());
     let name = "00000000000000000000000000000abc-4.parquet";
     let of = |hour| format!("/bucket/a/probes/date%3D2023-11-14/hour%3D{hour}/{name}");
-    assert_eq!(*put.lock().unwrap(), [of("22"), of("23"), of("22"), of("23")]);
+    // The next try goes on where the first one ended; the next batch begins at its begin.
+    assert_eq!(*put.lock().unwrap(), [of("22"), of("23"), of("23")]);
+    let next = Batch { sequence: 5, ..batch() };
+    assert_eq!(engine.deliver(&next, time), Outcome::acknowledged());
+    assert_eq!(put.lock().unwrap().len(), 5);
 }
 
 #[test]
@@ -68,6 +72,12 @@ fn hosts_say_their_region_and_usual_ports_are_left_out() {
         ("http://127.0.0.1:80", "127.0.0.1", "us-east-1"),
         ("http://localhost:8333", "localhost:8333", "us-east-1"),
         ("https://s3.fr-par.scw.cloud:80", "s3.fr-par.scw.cloud:80", "fr-par"),
+        (
+            "https://s3.dualstack.eu-west-1.amazonaws.com:443",
+            "s3.dualstack.eu-west-1.amazonaws.com",
+            "eu-west-1",
+        ),
+        ("https://s3.corp.example.com:443", "s3.corp.example.com", "us-east-1"),
     ] {
         assert_eq!((host(origin), region(host(origin))), (named, of), "{origin}");
     }

@@ -1,13 +1,19 @@
 //! The files of a kind of records, and which of them are still kept.
+//!
+//! No step goes through a symbolic link: who may write into a folder of the store cannot have a
+//! process with more rights write or delete elsewhere.
 
 use super::StoreOptions;
 use crate::columnar::{ENDING, Hour};
 use crate::error::OutletError;
-use std::collections::BTreeMap;
-use std::fs::{self, DirEntry, File};
+use rustix::fs::{Access, AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{accessat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Ending of files that are being written; their names begin with a dot, too, so that no pattern
 /// of a reader finds them.
@@ -16,25 +22,70 @@ const PART: &str = ".part";
 /// A file that is being written is not older than this; what is, a process left that was killed.
 const PART_AGE: Duration = Duration::from_secs(3_600);
 
-const HOUR: u64 = 3_600;
+/// Between two looks at all files, where a limit may be reached by what other processes write, or
+/// by age.
+const LOOK: Duration = Duration::from_secs(600);
+
+/// What is deleted at once beyond the limit of size, as a part of it: not each batch asks for a
+/// look at all files.
+const SPARE_PART: u64 = 20;
+
+/// Files and folders are for the user and the group: they hold what packets say.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o640);
+const FOLDER_MODE: Mode = Mode::from_raw_mode(0o750);
+
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 pub(super) struct Folder {
     path: PathBuf,
+    opened: OwnedFd,
     bytes_max: Option<u64>,
-    hours_max: Option<u64>,
+    age_max: Option<Duration>,
+    /// Of all files at the last look, and of those that were written since.
+    bytes: u64,
+    next_look: Instant,
+}
+
+/// A file that is there.
+struct Kept {
+    written: SystemTime,
+    hour: Hour,
+    name: String,
+    bytes: u64,
 }
 
 impl Folder {
     /// The folder of a kind, which is made if it is not there.
     ///
     /// # Errors
-    /// It cannot be made or read.
+    /// It cannot be made or read, or is a link.
     pub fn open(options: &StoreOptions, kind: &str) -> Result<Folder, OutletError> {
         let path = options.directory.join(kind);
         let failed = |action, source| OutletError::File { action, path: path.clone(), source };
-        fs::create_dir_all(&path).map_err(|error| failed("making", error))?;
-        let hours_max = options.age_max.map(|age| age.as_secs().div_ceil(HOUR));
-        let folder = Folder { path: path.clone(), bytes_max: options.bytes_max, hours_max };
+        fs::create_dir_all(&options.directory).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => failed("making", ErrorKind::NotADirectory.into()),
+            _ => failed("making", error),
+        })?;
+        let all =
+            openat(CWD, &options.directory, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
+        let opened = all.and_then(|all| folder(all.as_fd(), kind).map(|(opened, _)| opened));
+        let opened = opened.map_err(|error| failed("opening", error.into()))?;
+        accessat(&opened, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| failed("writing into", error.into()))?;
+        let folder = Folder {
+            path: path.clone(),
+            opened,
+            bytes_max: options.bytes_max,
+            age_max: options.age_max,
+            bytes: 0,
+            next_look: Instant::now(),
+        };
         folder.remove_parts().map_err(|error| failed("reading", error))?;
         Ok(folder)
     }
@@ -44,90 +95,125 @@ impl Folder {
     }
 
     /// Puts a file there, in place of one of the same name.
-    pub fn put(&self, hour: Hour, token: &str, bytes: &[u8]) -> io::Result<()> {
-        let folder = self.path.join(hour.to_string());
-        fs::create_dir_all(&folder)?;
-        let part = folder.join(format!(".{token}{PART}"));
-        let written = write(&part, bytes)
-            .and_then(|()| fs::rename(&part, folder.join(format!("{token}{ENDING}"))))
-            // The file's name, and those of folders that were made for it.
-            .and_then(|()| folder.ancestors().take(3).try_for_each(sync));
+    pub fn put(&mut self, hour: Hour, token: &str, bytes: &[u8]) -> io::Result<()> {
+        let (day_name, hour_name) = hour.folders();
+        let (day, is_new_day) = folder(self.opened.as_fd(), &day_name)?;
+        let (hour, is_new_hour) = folder(day.as_fd(), &hour_name)?;
+        let part = format!(".{token}{PART}");
+        let written = write(hour.as_fd(), &part, bytes)
+            .and_then(|()| Ok(renameat(&hour, &part, &hour, format!("{token}{ENDING}"))?))
+            .and_then(|()| sync(hour.as_fd()));
         if written.is_err() {
             // A full disk needs the room; what cannot be removed is removed by a later run.
-            let _ = fs::remove_file(&part);
+            let _ = unlinkat(&hour, &part, AtFlags::empty());
         }
-        written
-    }
-
-    /// Removes the oldest hours, as far as there is too much of them; never the newest.
-    pub fn retain(&self) -> io::Result<()> {
-        if self.bytes_max.is_none() && self.hours_max.is_none() {
-            return Ok(());
+        written?;
+        // The names of folders that were made for it.
+        if is_new_hour {
+            sync(day.as_fd())?;
         }
-        let hours = self.hours()?;
-        let Some((&newest, _)) = hours.last_key_value() else { return Ok(()) };
-        let mut bytes: u64 = hours.values().flatten().map(|(_, bytes)| bytes).sum();
-        for (&hour, files) in hours.iter().filter(|(hour, _)| **hour != newest) {
-            let is_old = self.hours_max.is_some_and(|most| hour.behind(newest) > most);
-            if !is_old && self.bytes_max.is_none_or(|most| bytes <= most) {
-                continue;
-            }
-            for (path, length) in files {
-                remove(path)?;
-                bytes -= length;
-            }
-            let folder = self.path.join(hour.to_string());
-            // Only what is empty goes.
-            let _ = fs::remove_dir(&folder).and_then(|()| match folder.parent() {
-                Some(day) => fs::remove_dir(day),
-                None => Ok(()),
-            });
+        if is_new_day {
+            sync(self.opened.as_fd())?;
         }
+        self.bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Files by hour, with their lengths: those that are ours by their names.
-    fn hours(&self) -> io::Result<BTreeMap<Hour, Vec<(PathBuf, u64)>>> {
-        let mut hours: BTreeMap<Hour, Vec<_>> = BTreeMap::new();
-        self.visit(|hour, file, name| {
-            if name.strip_suffix(ENDING).is_some_and(is_token) {
-                hours.entry(hour).or_default().push((file.path(), file.metadata()?.len()));
+    /// Removes what was written first, as far as there is too much or it is too old by now, but
+    /// nothing of the batch `token`: the order is that in which files came here, since stamps of
+    /// packets may say anything. What cannot be removed stays, and the first reason is given.
+    pub fn retain(&mut self, token: &str) -> io::Result<()> {
+        let is_full = |bytes| self.bytes_max.is_some_and(|most| bytes > most);
+        let is_due = self.next_look <= Instant::now();
+        if self.bytes_max.is_none() && self.age_max.is_none() || !is_full(self.bytes) && !is_due {
+            return Ok(());
+        }
+        self.next_look = Instant::now() + LOOK;
+        let mut files = self.files()?;
+        files.sort_by(|one, other| {
+            (one.written, one.hour, &one.name).cmp(&(other.written, other.hour, &other.name))
+        });
+        self.bytes = files.iter().map(|file| file.bytes).sum();
+        let most = self.bytes_max.filter(|most| self.bytes > *most);
+        let most = most.map(|most| most - most / SPARE_PART);
+        let (now, mut outcome) = (SystemTime::now(), Ok(()));
+        for file in files.iter().filter(|file| !file.name.starts_with(token)) {
+            let age = now.duration_since(file.written).unwrap_or_default();
+            let is_old = self.age_max.is_some_and(|most| age > most);
+            if !is_old && most.is_none_or(|most| self.bytes <= most) {
+                break;
+            }
+            match self.remove(file) {
+                Ok(()) => self.bytes -= file.bytes,
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+
+    /// Removes a file, and its folders if nothing else is in them.
+    fn remove(&self, file: &Kept) -> io::Result<()> {
+        let (day_name, hour_name) = file.hour.folders();
+        let named = |error: Errno| {
+            let path = self.path.join(&day_name).join(&hour_name).join(&file.name);
+            io::Error::other(format!("{} cannot be deleted: {error}", path.display()))
+        };
+        let Some(day) = at(self.opened.as_fd(), &day_name).map_err(named)? else { return Ok(()) };
+        let Some(hour) = at(day.as_fd(), &hour_name).map_err(named)? else { return Ok(()) };
+        match unlinkat(&hour, &file.name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(named(error)),
+        }
+        // Only what is empty goes.
+        let _ = unlinkat(&day, &hour_name, AtFlags::REMOVEDIR)
+            .and_then(|()| unlinkat(&self.opened, &day_name, AtFlags::REMOVEDIR));
+        Ok(())
+    }
+
+    /// Files that are ours by their names.
+    fn files(&self) -> io::Result<Vec<Kept>> {
+        let mut files = Vec::new();
+        self.visit(|hour, folder, name| {
+            if name.strip_suffix(ENDING).is_some_and(is_token)
+                && let Some((written, bytes)) = file(folder, name)?
+            {
+                files.push(Kept { written, hour, name: name.to_owned(), bytes });
             }
             Ok(())
         })?;
-        Ok(hours)
+        Ok(files)
     }
 
     /// Removes what a process that was killed was writing.
     fn remove_parts(&self) -> io::Result<()> {
-        self.visit(|_, file, name| {
+        self.visit(|_, folder, name| {
             let token = name.strip_prefix('.').and_then(|name| name.strip_suffix(PART));
-            let is_old = || {
-                let age = file.metadata()?.modified()?.elapsed();
-                // One from the future is not being written either, but may be a clock's mistake.
-                Ok::<_, io::Error>(age.is_ok_and(|age| age > PART_AGE))
+            let Some((written, _)) =
+                token.filter(|token| is_token(token)).map_or(Ok(None), |_| file(folder, name))?
+            else {
+                return Ok(());
             };
-            if token.is_some_and(is_token) && is_old()? {
-                remove(&file.path())?;
+            // One from the future is not being written either, but may be a clock's mistake.
+            if written.elapsed().is_ok_and(|age| age > PART_AGE) {
+                // Another process may have been faster, or own it.
+                let _ = unlinkat(folder, name, AtFlags::empty());
             }
             Ok(())
         })
     }
 
-    /// Looks at all files in folders of hours.
+    /// Looks at all names in folders of hours.
     fn visit(
         &self,
-        mut look: impl FnMut(Hour, &DirEntry, &str) -> io::Result<()>,
+        mut look: impl FnMut(Hour, BorrowedFd<'_>, &str) -> io::Result<()>,
     ) -> io::Result<()> {
-        for (day, day_name) in entries(&self.path)? {
-            for (hour, hour_name) in entries(&day.path())? {
-                let Some(hour_read) = Hour::read(&day_name, &hour_name) else { continue };
-                for (file, name) in entries(&hour.path())? {
-                    match look(hour_read, &file, &name) {
-                        // Another process removes files too.
-                        Err(error) if error.kind() == ErrorKind::NotFound => {}
-                        looked => looked?,
-                    }
+        for day_name in names(self.opened.as_fd())? {
+            let Some(day) = at(self.opened.as_fd(), &day_name)? else { continue };
+            for hour_name in names(day.as_fd())? {
+                let Some(hour) = Hour::read(&day_name, &hour_name) else { continue };
+                let Some(folder) = at(day.as_fd(), &hour_name)? else { continue };
+                for name in names(folder.as_fd())? {
+                    look(hour, folder.as_fd(), &name)?;
                 }
             }
         }
@@ -135,19 +221,54 @@ impl Folder {
     }
 }
 
-/// What is in a folder, with names that are text; nothing if it is none, or gone.
-fn entries(path: &Path) -> io::Result<Vec<(DirEntry, String)>> {
-    let found = match fs::read_dir(path) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        found => found?,
+/// A folder in a folder, and whether it was made now.
+fn folder(parent: BorrowedFd<'_>, name: &str) -> Result<(OwnedFd, bool), Errno> {
+    let is_new = match mkdirat(parent, name, FOLDER_MODE) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(error),
     };
-    let named = |entry: io::Result<DirEntry>| match entry {
-        Ok(entry) => entry.file_name().into_string().ok().map(|name| Ok((entry, name))),
-        Err(error) => Some(Err(error)),
+    Ok((openat(parent, name, FOLDER, Mode::empty())?, is_new))
+}
+
+/// A folder in a folder; `None` if there is none of that name, or something else.
+fn at(parent: BorrowedFd<'_>, name: &str) -> Result<Option<OwnedFd>, Errno> {
+    match openat(parent, name, FOLDER, Mode::empty()) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Names in a folder, as far as they are text.
+fn names(folder: BorrowedFd<'_>) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        names.extend(
+            entry.file_name().to_str().ok().filter(|name| !is_dots(name)).map(str::to_owned),
+        );
+    }
+    Ok(names)
+}
+
+fn is_dots(name: &str) -> bool {
+    name == "." || name == ".."
+}
+
+/// When a file was written, and its length; `None` if it is none, or gone.
+fn file(folder: BorrowedFd<'_>, name: &str) -> io::Result<Option<(SystemTime, u64)>> {
+    let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(None),
+        stat => stat?,
     };
-    found.filter_map(named).collect()
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let seconds = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
+    let since = seconds.saturating_add(Duration::from_nanos(stat.st_mtime_nsec as u64));
+    let written = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
+    Ok(Some((written, u64::try_from(stat.st_size).unwrap_or_default())))
 }
 
 /// The run, 32 hexadecimal digits, and the number of a batch.
@@ -160,20 +281,21 @@ fn is_token(text: &str) -> bool {
         && sequence.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+fn write(folder: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let opened = match openat(folder, name, NEW_FILE, FILE_MODE) {
+        // Of a try before, whose end could not remove it.
+        Err(Errno::EXIST) => {
+            unlinkat(folder, name, AtFlags::empty())?;
+            openat(folder, name, NEW_FILE, FILE_MODE)
+        }
+        opened => opened,
+    };
+    let mut file = File::from(opened?);
     file.write_all(bytes)?;
     file.sync_data()
 }
 
 /// Has the disk hold the names in a folder.
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+fn sync(folder: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::fs::fsync(folder)?)
 }

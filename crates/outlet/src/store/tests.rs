@@ -159,37 +159,100 @@ fn what_the_disk_does_not_take_is_tried_again() {
 }
 
 #[test]
-fn the_oldest_hours_go_by_size_and_by_age_and_nothing_else_does() {
+fn what_was_written_first_goes_by_size_and_by_age_and_nothing_else_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open::<Probe>(&options(folder.path()), "probes").unwrap();
     let directory = folder.path().join("probes");
-    for hour in 0..6 {
+    let now = std::time::SystemTime::now();
+    let written = |hour: u64, days: u64| {
+        let (day, name) = (TEN + hour * HOUR_NS, format!("{:032x}-{hour}.parquet", 0xabc));
+        let hour = crate::columnar::Hour::of(Some(day)).to_string();
+        let file = File::options().write(true).open(directory.join(hour).join(name)).unwrap();
+        file.set_modified(now - Duration::from_secs(days * 86_400)).unwrap();
+        file.metadata().unwrap().len()
+    };
+    // The times of records say nothing: one of 2554 came first.
+    let hours = [u64::MAX / HOUR_NS - TEN / HOUR_NS, 0, 5, 1, 4];
+    let mut length = 0;
+    for (at, hour) in hours.into_iter().enumerate() {
         deliver(&mut store, hour, &[seen(TEN + hour * HOUR_NS)]);
+        length = written(hour, 90 - 10 * at as u64);
     }
-    deliver(&mut store, 6, &["{}".to_owned()]);
-    let length = fs::metadata(directory.join(&files(&directory)[0])).unwrap().len();
     let foreign = ["date=2023-11-14/hour=22/mine.parquet", "date=2023-11-14/notes", "notes"];
     for name in foreign {
         fs::write(directory.join(name), "").unwrap();
     }
-    let left = |bytes_max, age_max: Option<u64>| {
-        let age_max = age_max.map(Duration::from_secs);
+    let left = |bytes_max, days: Option<u64>| {
+        let age_max = days.map(|days| Duration::from_secs(days * 86_400));
         let limits = StoreOptions { bytes_max, age_max, ..options(folder.path()) };
         let mut store = Store::open::<Probe>(&limits, "probes").unwrap();
-        assert_eq!(deliver(&mut store, 5, &[seen(TEN + 5 * HOUR_NS)]), Outcome::acknowledged());
+        assert_eq!(deliver(&mut store, 9, &[seen(TEN)]), Outcome::acknowledged());
         let mut found = files(&directory);
         found.retain(|name| !foreign.contains(&name.as_str()));
-        found.len()
+        let number = |name: &String| name.rsplit_once('-').unwrap().1.replace(".parquet", "");
+        let mut numbers: Vec<u64> =
+            found.iter().map(|name| number(name).parse().unwrap()).collect();
+        numbers.sort_unstable();
+        numbers
     };
-    assert_eq!(left(Some(10 * length), None), 7);
-    // What has no time goes first.
-    assert_eq!(left(Some(6 * length + 200), None), 6);
-    assert_eq!(left(None, Some(4 * 3_600)), 5);
-    assert_eq!(left(None, Some(3 * 3_600 - 1)), 4);
-    assert_eq!(left(Some(1), Some(7_200)), 1, "the newest stays");
+    assert_eq!(left(Some(100 * length), Some(100)), [0, 1, 4, 5, 9, hours[0]]);
+    assert_eq!(left(None, Some(85)), [0, 1, 4, 5, 9]);
+    // A twentieth less than the limit has room for four of five.
+    assert_eq!(left(Some(5 * length - 1), None), [1, 4, 5, 9]);
+    assert_eq!(left(None, Some(65)), [1, 4, 9]);
+    assert_eq!(left(Some(1), None), [9], "what was written just now stays");
     let found = files(&directory);
     assert!(foreign.iter().all(|name| found.contains(&(*name).to_owned())), "{found:?}");
-    assert!(!directory.join("date=2023-11-15/hour=00").exists());
+    assert!(!directory.join("date=2554-07-21").exists());
+}
+
+#[test]
+fn no_link_leads_out_of_a_store() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let limits = StoreOptions { bytes_max: Some(1), ..options(folder.path()) };
+    let mut store = Store::open::<Probe>(&limits, "probes").unwrap();
+    let kept = other.path().join("hour=22");
+    fs::create_dir(&kept).unwrap();
+    let kept = kept.join(format!("{:032x}-3.parquet", 0xabc));
+    fs::write(&kept, "kept").unwrap();
+    let day = folder.path().join("probes/date=2023-11-14");
+    std::os::unix::fs::symlink(other.path(), &day).unwrap();
+    assert!(matches!(deliver(&mut store, 1, &[seen(TEN)]), Outcome::Failed(_)));
+    let elsewhere = [seen(TEN + 24 * HOUR_NS)];
+    assert_eq!(deliver(&mut store, 2, &elsewhere), Outcome::acknowledged());
+    assert!(kept.exists() && files(other.path()).len() == 1);
+    std::os::unix::fs::symlink(other.path(), folder.path().join("others")).unwrap();
+    assert!(Store::open::<Probe>(&limits, "others").is_err());
+}
+
+#[test]
+fn what_cannot_be_deleted_is_named_and_costs_no_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = StoreOptions { bytes_max: Some(1), ..options(folder.path()) };
+    let mut store = Store::open::<Probe>(&limits, "probes").unwrap();
+    let blocked = folder.path().join("probes/date=2023-11-14/hour=22");
+    assert_eq!(deliver(&mut store, 1, &[seen(TEN)]), Outcome::acknowledged());
+    let file = File::open(blocked.join(format!("{:032x}-1.parquet", 0xabc))).unwrap();
+    if !immutable(&file, true) {
+        return ringside_testkit::skip("what_cannot_be_deleted", "this file system has no flags");
+    }
+    let outcome = deliver(&mut store, 2, &[seen(TEN + HOUR_NS)]);
+    immutable(&file, false);
+    match outcome {
+        Outcome::Acknowledged { refused: 0, reason: Some(why) } => {
+            assert!(why.contains("-1.parquet cannot be deleted"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(files(folder.path()).len(), 2);
+}
+
+/// Sets a file's flag by which nothing changes or deletes it; false where that cannot be.
+fn immutable(file: &File, is_so: bool) -> bool {
+    let Ok(flags) = rustix::fs::ioctl_getflags(file) else { return false };
+    let mut flags = flags;
+    flags.set(rustix::fs::IFlags::IMMUTABLE, is_so);
+    rustix::fs::ioctl_setflags(file, flags).is_ok()
 }
 
 #[test]

@@ -44,7 +44,9 @@ fn value(cells: &ArrayRef, row: usize) -> Value {
 /// The records of a store, each without its `time`, which is that of its first packet.
 pub fn stored(folder: &Path) -> Vec<Value> {
     let mut found = Vec::new();
-    for path in files(folder) {
+    // A process that was killed leaves a part of one by another name.
+    let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "parquet");
+    for path in files(folder).into_iter().filter(is_whole) {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
         for rows in reader.build().unwrap() {
             let rows = rows.unwrap();
@@ -189,7 +191,7 @@ fn live_records_are_stored_by_a_thread_without_rights_and_a_kill_leaves_whole_fi
     wait_until("a file", || {
         // Time comes from packets: those that were over are given out by later ones.
         send_flows(&network, 21_000, 1);
-        !files(&directory).is_empty()
+        !stored(&directory).is_empty()
     });
     kill(running.worker_pid());
     assert_ne!(running.finish().code(), Some(0));
@@ -207,6 +209,22 @@ fn live_records_are_stored_by_a_thread_without_rights_and_a_kill_leaves_whole_fi
 }
 
 #[test]
+fn a_live_run_of_roots_is_refused_a_store_of_another_user() {
+    let test = "a_live_run_of_roots_is_refused_a_store_of_another_user";
+    if !need_root(test) {
+        return;
+    }
+    let (network, folder) = (Network::up(), tempfile::tempdir().unwrap());
+    let directory = folder.path().join("flows");
+    fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::chown(&directory, Some(65_534), None).unwrap();
+    let args = ["flows", "--netns", network.receiver(), "-i", "rx0", "--store", arg(folder.path())];
+    let outcome = run_ringside(&args);
+    assert_eq!(outcome.code(), Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("belongs to user 65534"), "{}", outcome.stderr);
+}
+
+#[test]
 fn what_is_wrong_with_a_store_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -214,7 +232,7 @@ fn what_is_wrong_with_a_store_is_said() {
     fs::write(&file, "").unwrap();
     write_pcap(&empty, std::iter::empty());
     let cases: [(&[&str], &str); 3] = [
-        (&["--store", arg(&file)], "Not a directory"),
+        (&["--store", arg(&file)], "not a directory"),
         (&["--store-limit", "1GB"], "--store <DIR>"),
         (&["--store", "d", "--store-for", "soon"], "--store-for"),
     ];
