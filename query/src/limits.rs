@@ -3,13 +3,16 @@
 use crate::LATE;
 use crate::question::Question;
 use anyhow::Context;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::time::Duration;
 
 /// What the engine needs next to what it counts: code, plans, buffers of files that are read.
 const UNCOUNTED_BYTES: u64 = 512 << 20;
 
-/// Sets both.
+/// Least claim to a CPU.
+const NICE: i32 = 19;
+
+/// Sets both, and has this process end with who asks.
 ///
 /// # Errors
 /// The system refused.
@@ -19,6 +22,10 @@ pub(crate) fn set(question: &Question) -> anyhow::Result<()> {
     let most = maximum.map_or(most, |maximum| maximum.min(most));
     let limit = Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Data, limit).context("limiting memory")?;
+    // Next to what captures: whatever else wants a CPU has it first.
+    rustix::process::setpriority_process(None, NICE).context("giving way to others")?;
+    // Who asked has gone.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).context("prctl")?;
     let time = Duration::from_millis(question.timeout_ms);
     // A thread, and not the engine's own clock: what does not look at that ends all the same.
     let watch = move || {

@@ -3,11 +3,14 @@
 use crate::question::{Format, Question};
 use crate::table::Table;
 use anyhow::Context;
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, RecordBatch, StringArray};
 use datafusion::arrow::csv;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::LineDelimitedWriter;
-use std::io::{BufWriter, Stdout, Write, stdout};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use std::io::{BufWriter, ErrorKind, Stdout, Write, stdout};
+use std::sync::Arc;
 
 /// Takes rows until there are enough.
 pub(crate) struct Output {
@@ -50,7 +53,7 @@ impl Output {
         match &mut self.rows {
             Rows::Table(table) => table.put(&rows)?,
             Rows::Json(writer) => writer.write(&rows)?,
-            Rows::Csv(writer) => writer.write(&rows)?,
+            Rows::Csv(writer) => writer.write(&flat(&rows)?)?,
         }
         if let Some(left) = &mut self.rows_left {
             *left -= wanted as u64;
@@ -104,12 +107,38 @@ impl Write for Plain {
                 _ => byte,
             };
             self.before = byte;
-            self.out.write_all(&[plain])?;
+            end_if_closed(self.out.write_all(&[plain]))?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
+        end_if_closed(self.out.flush())
     }
+}
+
+/// Ends the program in order where who reads the rows has enough.
+fn end_if_closed(written: std::io::Result<()>) -> std::io::Result<()> {
+    if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+    written
+}
+
+/// Columns of lists as texts: CSV has no lists.
+fn flat(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in rows.schema().fields().iter().zip(rows.columns()) {
+        if !column.data_type().is_nested() {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+            continue;
+        }
+        let texts = ArrayFormatter::try_new(column, &FormatOptions::new())?;
+        let text = |row| column.is_valid(row).then(|| texts.value(row).to_string());
+        let column: StringArray = (0..rows.num_rows()).map(text).collect();
+        fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
+        columns.push(Arc::new(column));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }

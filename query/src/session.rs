@@ -16,12 +16,38 @@ use std::sync::Arc;
 /// The answer is not all that there is.
 const CUT: u8 = 1;
 
+/// Times that a statement is asked again whose files were deleted meanwhile: a store with limits
+/// deletes once a minute.
+const AGAIN_MAX: usize = 3;
+
 /// Answers on standard output.
 ///
 /// # Errors
 /// The store cannot be read, the statement is wrong or asks for more than reading, or memory is
 /// exceeded.
 pub(crate) async fn answer(question: &Question) -> anyhow::Result<ExitCode> {
+    let mut again = 0;
+    loop {
+        let mut rows_out = 0;
+        let error = match answer_once(question, &mut rows_out).await {
+            Ok(code) => return Ok(code),
+            Err(error) => error,
+        };
+        let said = format!("{error:#}");
+        if again < AGAIN_MAX && rows_out == 0 && said.contains("Object at location") {
+            again += 1;
+        } else if said.contains("Parquet error") {
+            let store = question.store.display();
+            bail!(
+                "{said}; a file below {store} is damaged, or none that `--store` wrote: remove it"
+            );
+        } else {
+            return Err(error);
+        }
+    }
+}
+
+async fn answer_once(question: &Question, rows_out: &mut usize) -> anyhow::Result<ExitCode> {
     let context = context(question)?;
     let tables = register(&context, &question.store).await?;
     if tables.is_empty() {
@@ -37,7 +63,9 @@ pub(crate) async fn answer(question: &Question) -> anyhow::Result<ExitCode> {
     let mut stream = rows.execute_stream().await?;
     let mut output = Output::new(question, &stream.schema());
     while let Some(rows) = stream.next().await {
-        if !output.put(&rows?)? {
+        let rows = rows?;
+        *rows_out += rows.num_rows();
+        if !output.put(&rows)? {
             break;
         }
     }

@@ -1,17 +1,22 @@
 //! What is in a store: a table for each kind of records.
 
 use anyhow::Context;
+use chrono::DateTime;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::prelude::SessionContext;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 const ENDING: &str = ".parquet";
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// Makes the kinds of records of a store tables; their names, in order.
 ///
@@ -23,7 +28,17 @@ pub(crate) async fn register(
 ) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for (name, path) in folders(store)? {
-        let Some(newest) = newest(&path)? else { continue };
+        let newest = match newest(&path) {
+            Ok(Some(newest)) => newest,
+            Ok(None) => continue,
+            Err(error) => {
+                // A disk of its own has `lost+found`; and what is a link leads out of the store.
+                eprintln!(
+                    "ringside: {error:#}: passed by (links out of the store are not followed)"
+                );
+                continue;
+            }
+        };
         let table = table(context, &path, &newest).await;
         let table = table.with_context(|| format!("reading {}", newest.display()))?;
         context.register_table(name.as_str(), Arc::new(table))?;
@@ -68,18 +83,37 @@ fn folders(path: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// A file of the newest hour that has one.
+/// The file that was written last of the newest hour by this machine's clock: stamps of packets may
+/// lie in any future.
 fn newest(kind: &Path) -> anyhow::Result<Option<PathBuf>> {
-    for (_, day) in folders(kind)?.into_iter().rev() {
+    let tomorrow = SystemTime::now() + DAY;
+    let since = tomorrow.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let last = DateTime::from_timestamp(i64::try_from(since.as_secs()).unwrap_or_default(), 0);
+    let last = last.map(|time| time.format("date=%Y-%m-%d").to_string()).unwrap_or_default();
+    let (mut days, mut others): (Vec<_>, Vec<_>) = folders(kind)?
+        .into_iter()
+        .partition(|(name, _)| name.starts_with("date=") && *name <= last);
+    // What has no time, or is of the future, is looked at where nothing else is.
+    others.append(&mut days);
+    for (_, day) in others.into_iter().rev() {
         for (_, hour) in folders(&day)?.into_iter().rev() {
             let entries =
                 fs::read_dir(&hour).with_context(|| format!("reading {}", hour.display()))?;
-            let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-            let is_one = |path: &PathBuf| path.to_str().is_some_and(|text| text.ends_with(ENDING));
-            if let Some(path) = paths.filter(is_one).max() {
-                return Ok(Some(path));
+            let ours = entries.filter_map(Result::ok).filter(|entry| is_ours(&entry.file_name()));
+            let written = |entry: &fs::DirEntry| entry.metadata().and_then(|it| it.modified()).ok();
+            if let Some(entry) = ours.max_by_key(written) {
+                return Ok(Some(entry.path()));
             }
         }
     }
     Ok(None)
+}
+
+/// Files that a store has made, by their names: the run, and the number of the batch.
+fn is_ours(name: &OsStr) -> bool {
+    let name = name.to_str().and_then(|name| name.strip_suffix(ENDING));
+    let Some((run, number)) = name.and_then(|name| name.split_once('-')) else { return false };
+    run.len() == 32
+        && run.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && number.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-/// Connections at once: a hundred pages, each with a stream of events and one request.
+/// Connections at once, of other hosts and as many of this one: a hundred pages, each with a stream
+/// of events and one request.
 pub const CONNECTIONS_MAX: usize = 256;
-/// Of those, by one address of another host: a site behind one address, and three more get in. From
-/// this host a proxy may bring all.
+/// Of those, by one address of another host: a site behind one address, and three more get in. A
+/// proxy on this host may bring all of this host's.
 pub const ADDRESS_CONNECTIONS_MAX: usize = 64;
-/// Handshakes of TLS at once. A client in one costs some 20 KB and has shown no token yet; one that
-/// goes on takes a few milliseconds.
+/// Handshakes of TLS at once, of other hosts and as many of this one. A client in one costs some
+/// 20 KB and has shown no token yet; one that goes on takes a few milliseconds.
 pub const HANDSHAKES_MAX: usize = 64;
-/// Of those, by one address: a browser opens six connections at once, and others get in while one
-/// client leaves all of its own unfinished.
+/// Of those, by one address of another host: a browser opens six connections at once, and others
+/// get in while one client leaves all of its own unfinished.
 pub const ADDRESS_HANDSHAKES_MAX: usize = 16;
 /// Wrong tokens of an address of another host within [`WRONG_TOKENS_TIME`], after which it is left
 /// out for as long: more than a person who pastes one needs, far too few to find one.
@@ -57,9 +58,10 @@ pub const CALLS_MAX: usize = 10_000;
 pub const CALL_STREAMS_MAX: usize = 2 * CALLS_MAX;
 /// Memory of a question in SQL, in each of the searches: groups of some million rows.
 pub const SQL_MEMORY_BYTES: u64 = 256 << 20;
-/// What is read of why a question in SQL has no answer: it repeats the statement, which a request's
-/// head holds.
-pub const SQL_WORDS_BYTES_MAX: usize = 64 << 10;
+/// Threads of such a question: half of a small machine, next to what captures.
+pub const SQL_THREADS_MAX: usize = 2;
+/// What is read of why it has no answer. An error may quote values of records.
+pub const SQL_WORDS_BYTES_MAX: usize = 400;
 /// Threads that wait for captures, or read files.
 pub const THREADS_MAX: usize = 16;
 

@@ -29,6 +29,8 @@ pub struct SqlQuestion {
     pub memory_bytes: u64,
     /// The answer is given up after this.
     pub timeout: Duration,
+    /// Threads of the engine; as many as there are CPUs, without a number.
+    pub threads: Option<usize>,
 }
 
 /// How rows are written.
@@ -80,6 +82,8 @@ struct Line<'q> {
     rows_max: u64,
     memory_bytes: u64,
     timeout_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
 }
 
 impl SqlQuestion {
@@ -96,10 +100,13 @@ impl SqlQuestion {
             rows_max: self.rows_max,
             memory_bytes: self.memory_bytes,
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
+            threads: self.threads,
         };
         let line = serde_json::to_vec(&line)?;
         let program = program()?;
         let mut child = Command::new(&program)
+            // What it needs is in the question.
+            .env_clear()
             .stdin(Stdio::piped())
             .stdout(rows)
             .stderr(words)

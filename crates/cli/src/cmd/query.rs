@@ -12,6 +12,9 @@ use std::time::Duration;
 /// Rows that are shown unless asked otherwise: what people read.
 const ROWS: u64 = 1_000;
 
+/// Longest statement from standard input; the program takes no longer one.
+const SQL_BYTES_MAX: u64 = 512 << 10;
+
 /// Least memory of the engine: some groups and one file that is read.
 const MEMORY_MIN: u64 = 16 << 20;
 
@@ -24,7 +27,7 @@ const MEMORY_MIN: u64 = 16 << 20;
   ringside query --store /data/records --json 'SELECT * FROM dns
       WHERE date = ''2026-11-29'' AND rcode = ''NXDOMAIN'''  of one day, as JSON
   ringside query --store /data/records 'DESCRIBE flows'   its columns
-  ringside query --store /data/records --csv - < question.sql > answer.csv
+  cat question.sql | ringside query --store /data/records --csv - > answer.csv
 
 Each kind of records that is stored (--store of flows, http, calls, dns, tls) is a table. It is the
 SQL of DataFusion, much like PostgreSQL's; nothing can be written. `make query` builds the program.
@@ -52,7 +55,7 @@ pub struct QueryArgs {
     limit: Option<u64>,
 
     /// Most memory for what the statement holds: groups, sorted rows.
-    #[arg(long, value_name = "SIZE", value_parser = units::file_bytes, default_value = "1GiB")]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "1GiB")]
     memory: u64,
 
     /// Give the answer up after this time.
@@ -91,6 +94,7 @@ impl QueryArgs {
             rows_max: self.limit.unwrap_or(rows),
             memory_bytes: self.memory,
             timeout: self.timeout,
+            threads: None,
         })
     }
 
@@ -98,8 +102,10 @@ impl QueryArgs {
         if self.sql.as_deref() != Some("-") {
             return Ok(self.sql.clone());
         }
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("reading the statement")?;
+        let (mut text, input) = (String::new(), std::io::stdin().lock());
+        input.take(SQL_BYTES_MAX + 1).read_to_string(&mut text).context("reading the statement")?;
+        let is_short = text.len() as u64 <= SQL_BYTES_MAX;
+        ensure!(is_short, "the statement is longer than {SQL_BYTES_MAX} bytes");
         Ok(Some(text))
     }
 }

@@ -2,7 +2,9 @@
 
 use super::audit;
 use super::records::{Cause, Missing};
-use crate::limits::{RECORDS_MAX, RECORDS_USUAL, SQL_MEMORY_BYTES, SQL_WORDS_BYTES_MAX};
+use crate::limits::{
+    RECORDS_MAX, RECORDS_USUAL, SQL_MEMORY_BYTES, SQL_THREADS_MAX, SQL_WORDS_BYTES_MAX,
+};
 use crate::problem::{Error, Problem};
 use crate::service::{Caller, Service, blocking};
 use anyhow::Context;
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::io::Read;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
@@ -54,16 +56,40 @@ pub async fn ask(
 ) -> Result<Json<Rows>, Problem> {
     let place = service.searches.enter()?;
     let question = question(&service, &asked)?;
+    let mut noted = Noted { caller, sql: asked.sql, end: "abandoned", rows: 0, missing: None };
     let bytes_max = service.config.limits.records_bytes_max;
-    blocking(service.config.limits.search_time_max, move || {
+    let child = question.ask(Stdio::piped(), Stdio::piped()).map_err(|e| Problem::failed(&e))?;
+    // It ends with the request, also when the client has gone.
+    let mut answering = Answering(child);
+    let outputs = (answering.0.stdout.take(), answering.0.stderr.take());
+    let read = blocking(service.config.limits.search_time_max, move || {
         let _place = place;
-        let rows = answer(&question, bytes_max)?;
-        let causes: Vec<Cause> = rows.incomplete.iter().map(|missing| missing.cause).collect();
-        let details = json!({ "sql": asked.sql, "rows": rows.rows.len(), "incomplete": causes });
-        audit::note(&caller, "sql", &details);
-        Ok(Json(rows))
-    })
-    .await
+        Ok(Outputs::read(outputs, bytes_max))
+    });
+    let answer = read.await.and_then(|outputs| answering.end(outputs, question.rows_max));
+    noted.end = if answer.is_ok() { "answered" } else { "refused" };
+    if let Ok(answer) = &answer {
+        noted.rows = answer.rows.len();
+        noted.missing = answer.incomplete.first().map(|missing| missing.cause);
+    }
+    answer.map(Json)
+}
+
+/// A line in the log for each question, however it ends: an error may quote what is stored, too.
+struct Noted {
+    caller: Caller,
+    sql: Option<String>,
+    end: &'static str,
+    rows: usize,
+    missing: Option<Cause>,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let Noted { sql, end, rows, missing, .. } = self;
+        let details = json!({ "sql": sql, "end": end, "rows": rows, "incomplete": missing });
+        audit::note(&self.caller, "sql", &details);
+    }
 }
 
 fn question(service: &Service, asked: &Asked) -> Result<SqlQuestion, Problem> {
@@ -85,10 +111,11 @@ fn question(service: &Service, asked: &Asked) -> Result<SqlQuestion, Problem> {
         rows_max,
         memory_bytes: SQL_MEMORY_BYTES,
         timeout: service.config.limits.records_time_max,
+        threads: Some(SQL_THREADS_MAX),
     })
 }
 
-/// Ends the program with the question, whatever becomes of it.
+/// The program at work; it ends when this is dropped, whatever becomes of it.
 struct Answering(Child);
 
 impl Drop for Answering {
@@ -98,29 +125,46 @@ impl Drop for Answering {
     }
 }
 
-fn answer(question: &SqlQuestion, bytes_max: usize) -> Result<Rows, Problem> {
-    let failed = |error: anyhow::Error| Problem::failed(&error);
-    let child = question.ask(Stdio::piped(), Stdio::piped()).map_err(failed)?;
-    let mut answering = Answering(child);
-    // Next to the rows: a program that says more than a pipe holds would wait for ever.
-    let words = answering.0.stderr.take();
-    let words = std::thread::spawn(move || at_most(words, SQL_WORDS_BYTES_MAX));
-    let (text, is_all) = at_most(answering.0.stdout.take(), bytes_max);
-    if !is_all {
-        let why = format!("an answer has at most {bytes_max} bytes of rows: ask for less");
-        return rows(&text, Some((Cause::Size, why)));
+/// What the program has said.
+struct Outputs {
+    rows: String,
+    is_all: bool,
+    words: String,
+}
+
+impl Outputs {
+    fn read(
+        (rows, words): (Option<ChildStdout>, Option<ChildStderr>),
+        bytes_max: usize,
+    ) -> Outputs {
+        // Next to the rows: a program that says more than a pipe holds would wait for ever.
+        let words = std::thread::spawn(move || at_most(words, SQL_WORDS_BYTES_MAX).0);
+        let (rows, is_all) = at_most(rows, bytes_max);
+        // It may still want to say more of both; its end follows from the pipes, which are closed.
+        let words = if is_all { words.join().unwrap_or_default() } else { String::new() };
+        Outputs { rows, is_all, words }
     }
-    let status = answering.0.wait().context("waiting for the answer").map_err(failed)?;
-    let (words, _) = words.join().unwrap_or_default();
-    match SqlEnd::of(status.code()) {
-        SqlEnd::Whole => rows(&text, None),
-        SqlEnd::Cut => {
-            let why = format!("the first {} are here; there are more", question.rows_max);
-            rows(&text, Some((Cause::Limit, why)))
+}
+
+impl Answering {
+    /// The answer, of what was said and how it ended.
+    fn end(&mut self, outputs: Outputs, rows_max: u64) -> Result<Rows, Problem> {
+        let Outputs { rows: text, is_all, words } = outputs;
+        if !is_all {
+            let why = format!("an answer has at most {} bytes of rows: ask for less", text.len());
+            return rows(&text, Some((Cause::Size, why)));
         }
-        SqlEnd::Failed => Err(Problem::bad(words.trim().trim_start_matches("ringside: "))),
-        SqlEnd::Late => Err(Problem::late()),
-        SqlEnd::Killed => Err(Problem::bad("the statement needs more memory than it may have")),
+        let status = self.0.wait().context("waiting for the answer");
+        match SqlEnd::of(status.map_err(|error| Problem::failed(&error))?.code()) {
+            SqlEnd::Whole => rows(&text, None),
+            SqlEnd::Cut => {
+                let why = format!("the first {rows_max} are here; there are more");
+                rows(&text, Some((Cause::Limit, why)))
+            }
+            SqlEnd::Failed => Err(Problem::bad(words.trim().trim_start_matches("ringside: "))),
+            SqlEnd::Late => Err(Problem::late()),
+            SqlEnd::Killed => Err(Problem::bad("the statement needs more memory than it may have")),
+        }
     }
 }
 

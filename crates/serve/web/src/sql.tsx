@@ -44,7 +44,7 @@ function shown(name: string, value: unknown): string {
     if (typeof value === "object") return JSON.stringify(value);
     if (typeof value !== "number" || NAMES.test(name)) return String(value);
     // Moments in nanoseconds are more than a number holds here.
-    if (value > Number.MAX_SAFE_INTEGER) return moment(value);
+    if (name.endsWith("_ns") && value > Number.MAX_SAFE_INTEGER) return moment(value);
     return Number.isInteger(value) ? grouped(value) : String(value);
 }
 

@@ -92,6 +92,12 @@ fn small(folder: &Path) {
     assert_eq!(outcome.code(), Some(0), "{}", outcome.stderr);
 }
 
+/// A file below a folder.
+fn find_file(folder: &Path) -> PathBuf {
+    let entry = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    if entry.is_dir() { find_file(&entry) } else { entry }
+}
+
 #[test]
 fn a_statement_reads_the_store_and_nothing_else_within_limits() {
     let test = "a_statement_reads_the_store_and_nothing_else_within_limits";
@@ -125,6 +131,14 @@ fn a_statement_reads_the_store_and_nothing_else_within_limits() {
         assert!(answer.stderr.contains(words), "{args:?}: {}", answer.stderr);
         assert!(!copied.exists());
     }
+    // A file that is none is named by what to do; one of another kind of name is not looked at for
+    // the columns.
+    let foreign = find_file(&records).with_file_name("zzz.parquet");
+    fs::write(&foreign, "PAR1").unwrap();
+    let answer = query(&records, &["SELECT id FROM dns"]);
+    assert!(answer.stderr.contains("is damaged, or none that"), "{}", answer.stderr);
+    fs::remove_file(&foreign).unwrap();
+    assert_eq!(query(&records, &["SELECT id FROM dns"]).code(), Some(0));
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     for (store, words) in [(&empty, "holds no records"), (&other, "--store")] {
@@ -150,6 +164,10 @@ fn an_answer_is_cut_with_a_word_and_has_no_control_characters() {
         assert_eq!(text.lines().count(), lines, "{text}");
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     }
+    // Lists are their text in CSV, and who reads one row of many has enough.
+    let flags = query(&records, &["--csv", "SELECT id, flags FROM dns ORDER BY id LIMIT 1"]);
+    assert_eq!(flags.code(), Some(0), "{}", flags.stderr);
+    assert!(flags.text().ends_with("0,\"[QR, RD, RA]\"\n"), "{}", flags.text());
     let whole = query(&records, &["SELECT id FROM dns"]);
     assert_eq!((whole.code(), whole.text().lines().count()), (Some(0), 6), "{}", whole.stderr);
 }
@@ -196,6 +214,20 @@ fn a_service_answers_sql_within_its_limits() {
         assert_eq!(status, "400", "{sql}: {answer}");
         assert!(answer["error"].as_str().unwrap().contains(words), "{sql}: {answer}");
     }
+    // An error may quote what is stored: in short, and not without a line in the log.
+    let (_, quoted) = ask(&["sql=SELECT CAST(repeat(name, 1000) AS INT) FROM dns"]);
+    assert!(quoted["error"].as_str().unwrap().len() <= 400, "{quoted}");
+    // One whose client goes ends, and gives its place back.
+    let slow = "sql=SELECT count(*) FROM dns a, dns b, dns c, dns d, dns e, dns f, dns g, dns h, \
+                dns i, dns j, dns k, dns l, dns m, dns n, dns o WHERE a.id + o.id > b.id";
+    for _ in 0..4 {
+        let mut args = vec!["--silent", "--get", "--unix-socket", arg(&socket), "--max-time", "1"];
+        args.extend(["--data-urlencode", slow, "http://localhost/api/v1/sql"]);
+        assert_eq!(run("curl", &args).code(), Some(28), "it takes too long for this client");
+        wait_until("a place", || ask(&["sql=SELECT 1"]).0 == "200");
+    }
     let said = running.stop().stderr;
-    assert!(said.contains("\"audit\":\"sql\""), "{said}");
+    for end in ["answered", "refused", "abandoned"] {
+        assert!(said.contains(&format!("\"end\":\"{end}\"")), "{end}: {said}");
+    }
 }
