@@ -98,17 +98,21 @@ impl Plain {
 
 impl Write for Plain {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        for &byte in bytes {
-            let plain = match (self.before, byte) {
+        let mut before = self.before;
+        let plain = |&byte: &u8| {
+            let plain = match (before, byte) {
                 (_, b'\n') => byte,
                 (_, ..b' ' | 0x7f) => b'.',
                 // The middle dot.
                 (0xc2, 0x80..=0x9f) => 0xb7,
                 _ => byte,
             };
-            self.before = byte;
-            end_if_closed(self.out.write_all(&[plain]))?;
-        }
+            before = byte;
+            plain
+        };
+        let plain: Vec<u8> = bytes.iter().map(plain).collect();
+        self.before = before;
+        end_if_closed(self.out.write_all(&plain))?;
         Ok(bytes.len())
     }
 
