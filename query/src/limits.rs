@@ -1,7 +1,7 @@
 //! How much memory and time a question may take, whatever the engine does.
 
-use crate::LATE;
 use crate::question::Question;
+use crate::{LATE, say};
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// What the engine needs next to what it counts: code, plans, buffers of files that are read.
 const UNCOUNTED_BYTES: u64 = 512 << 20;
 
-/// Least claim to a CPU.
-const NICE: i32 = 19;
+/// A third of the claim to a CPU that others have: a capture comes first, and an answer still comes.
+const NICE: i32 = 5;
 
 /// Sets both, and has this process end with who asks.
 ///
@@ -30,10 +30,10 @@ pub(crate) fn set(question: &Question) -> anyhow::Result<()> {
     // A thread, and not the engine's own clock: what does not look at that ends all the same.
     let watch = move || {
         std::thread::sleep(time);
-        eprintln!(
-            "ringside: no answer after {time:?}; ask about less (WHERE date = … AND hour = …), or \
-             give it --timeout"
-        );
+        say(&format!(
+            "no answer after {time:?}; ask about less (WHERE date = … AND hour = …), or give it \
+             --timeout"
+        ));
         std::process::exit(LATE);
     };
     std::thread::Builder::new().name("timeout".into()).spawn(watch).context("starting a thread")?;

@@ -12,6 +12,7 @@ mod table;
 
 use anyhow::Context;
 use question::Question;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// It could not be answered.
@@ -23,10 +24,15 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("ringside: {error:#}");
+            say(&format!("{error:#}"));
             ExitCode::from(FAILED)
         }
     }
+}
+
+/// Says something on standard error, which may be closed: who asked has heard enough then.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "ringside: {text}");
 }
 
 fn run() -> anyhow::Result<ExitCode> {

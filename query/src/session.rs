@@ -2,7 +2,8 @@
 
 use crate::output::Output;
 use crate::question::Question;
-use crate::store::register;
+use crate::say;
+use crate::store::{Tables, register};
 use anyhow::{anyhow, bail};
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -49,7 +50,7 @@ pub(crate) async fn answer(question: &Question) -> anyhow::Result<ExitCode> {
 
 async fn answer_once(question: &Question, rows_out: &mut usize) -> anyhow::Result<ExitCode> {
     let context = context(question)?;
-    let tables = register(&context, &question.store).await?;
+    let Tables { names: tables, passed_by } = register(&context, &question.store).await?;
     if tables.is_empty() {
         let store = question.store.display();
         bail!("{store} holds no records; `ringside flows -i IF --store {store}` makes some");
@@ -70,9 +71,12 @@ async fn answer_once(question: &Question, rows_out: &mut usize) -> anyhow::Resul
         }
     }
     let is_cut = output.finish()?;
+    // Behind the answer: who takes that may leave these words.
+    for folder in passed_by {
+        say(&format!("passed by, as links out of the store are: {folder}"));
+    }
     if is_cut {
-        let rows = question.rows_max;
-        eprintln!("ringside: more than {rows} rows; --limit 0 gives all");
+        say(&format!("more than {} rows; --limit 0 gives all", question.rows_max));
     }
     Ok(if is_cut { ExitCode::from(CUT) } else { ExitCode::SUCCESS })
 }

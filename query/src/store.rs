@@ -18,24 +18,27 @@ const ENDING: &str = ".parquet";
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Makes the kinds of records of a store tables; their names, in order.
+/// The tables of a store.
+pub(crate) struct Tables {
+    /// In order.
+    pub names: Vec<String>,
+    /// Folders that could not be read, with the reason.
+    pub passed_by: Vec<String>,
+}
+
+/// Makes the kinds of records of a store tables.
 ///
 /// # Errors
 /// The store cannot be read, or a file of it is none.
-pub(crate) async fn register(
-    context: &SessionContext,
-    store: &Path,
-) -> anyhow::Result<Vec<String>> {
-    let mut names = Vec::new();
+pub(crate) async fn register(context: &SessionContext, store: &Path) -> anyhow::Result<Tables> {
+    let (mut names, mut passed_by) = (Vec::new(), Vec::new());
     for (name, path) in folders(store)? {
         let newest = match newest(&path) {
             Ok(Some(newest)) => newest,
             Ok(None) => continue,
             Err(error) => {
                 // A disk of its own has `lost+found`; and what is a link leads out of the store.
-                eprintln!(
-                    "ringside: {error:#}: passed by (links out of the store are not followed)"
-                );
+                passed_by.push(format!("{error:#}"));
                 continue;
             }
         };
@@ -44,7 +47,7 @@ pub(crate) async fn register(
         context.register_table(name.as_str(), Arc::new(table))?;
         names.push(name);
     }
-    Ok(names)
+    Ok(Tables { names, passed_by })
 }
 
 /// A table of the files below a folder, with the columns of the newest: older versions had fewer,

@@ -72,12 +72,16 @@ fn give_up_first(directory: PathBuf) -> Begin {
     Begin(Arc::new(move || privileges::confine_sender(std::slice::from_ref(&directory), &[])))
 }
 
-/// Refuses a live run a folder of another user: what writes there has given up root's rights.
+/// Refuses a live run of root's a folder that only another user writes: the thread that writes
+/// there has given up root's rights. Whether others may write is asked when it is opened.
 fn check_owner(folder: &Path) -> anyhow::Result<()> {
     let Ok(found) = std::fs::metadata(folder) else { return Ok(()) };
     let own = rustix::process::geteuid().as_raw();
+    let of_group = found.gid() == rustix::process::getegid().as_raw();
+    let is_writable =
+        found.uid() == own || found.mode() & 0o002 != 0 || of_group && found.mode() & 0o020 != 0;
     ensure!(
-        found.uid() == own,
+        own != 0 || is_writable,
         "--store: {} belongs to user {}, and this run writes as user {own}: chown it, or name \
          another store",
         folder.display(),

@@ -237,7 +237,13 @@ impl Address {
     /// The folder of its spool: every name has another one, and all of them are plain.
     pub(crate) fn folder(&self, kind: &str) -> String {
         let mut folder = format!("{kind}-");
-        for byte in self.to_string().bytes() {
+        let mut place = self.clone();
+        if let Place::S3 { region, .. } = &mut place.place {
+            // How a server is asked, and not where records go: the right one delivers what a wrong
+            // one left.
+            *region = None;
+        }
+        for byte in place.to_string().bytes() {
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => {
                     folder.push(char::from(byte));
@@ -348,5 +354,6 @@ mod tests {
         let folder = |text: &str| text.parse::<Address>().unwrap().folder("dns");
         assert_eq!(folder("otlp://h:1/a_b"), "dns-otlp_3a_2f_2fh_3a1_2fa_5fb");
         assert_ne!(folder("otlp://h:1/a/b"), folder("otlp://h:1/a_2fb"));
+        assert_eq!(folder("s3://h/abc?region=x"), folder("s3://h/abc"));
     }
 }

@@ -26,6 +26,9 @@ const PART_AGE: Duration = Duration::from_secs(3_600);
 /// by age.
 const LOOK: Duration = Duration::from_secs(600);
 
+/// How far clocks are apart, of this machine and of who writes into the same store.
+const CLOCK_SLACK: Duration = Duration::from_secs(86_400);
+
 /// What is deleted at once beyond the limit of size, as a part of it: not each batch asks for a
 /// look at all files.
 const SPARE_PART: u64 = 20;
@@ -74,7 +77,7 @@ impl Folder {
         })?;
         let all =
             openat(CWD, &options.directory, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
-        let opened = all.and_then(|all| folder(all.as_fd(), kind).map(|(opened, _)| opened));
+        let opened = all.and_then(|all| folder(all.as_fd(), kind));
         let opened = opened.map_err(|error| failed("opening", error.into()))?;
         accessat(&opened, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| failed("writing into", error.into()))?;
@@ -97,24 +100,20 @@ impl Folder {
     /// Puts a file there, in place of one of the same name.
     pub fn put(&mut self, hour: Hour, token: &str, bytes: &[u8]) -> io::Result<()> {
         let (day_name, hour_name) = hour.folders();
-        let (day, is_new_day) = folder(self.opened.as_fd(), &day_name)?;
-        let (hour, is_new_hour) = folder(day.as_fd(), &hour_name)?;
+        let day = folder(self.opened.as_fd(), &day_name)?;
+        let hour = folder(day.as_fd(), &hour_name)?;
         let part = format!(".{token}{PART}");
         let written = write(hour.as_fd(), &part, bytes)
             .and_then(|()| Ok(renameat(&hour, &part, &hour, format!("{token}{ENDING}"))?))
-            .and_then(|()| sync(hour.as_fd()));
+            .and_then(|()| sync(hour.as_fd()))
+            // The names of its folders: a try before, or another process, may have made them.
+            .and_then(|()| sync(day.as_fd()))
+            .and_then(|()| sync(self.opened.as_fd()));
         if written.is_err() {
             // A full disk needs the room; what cannot be removed is removed by a later run.
             let _ = unlinkat(&hour, &part, AtFlags::empty());
         }
         written?;
-        // The names of folders that were made for it.
-        if is_new_hour {
-            sync(day.as_fd())?;
-        }
-        if is_new_day {
-            sync(self.opened.as_fd())?;
-        }
         self.bytes += bytes.len() as u64;
         Ok(())
     }
@@ -129,24 +128,28 @@ impl Folder {
             return Ok(());
         }
         self.next_look = Instant::now() + LOOK;
-        let mut files = self.files()?;
+        let (mut files, now) = (self.files()?, SystemTime::now());
+        // What a clock wrote that was ahead comes before everything else: nothing is younger.
+        let written = |file: &Kept| {
+            let is_ahead = file.written > now + CLOCK_SLACK;
+            if is_ahead { SystemTime::UNIX_EPOCH } else { file.written }
+        };
         files.sort_by(|one, other| {
-            (one.written, one.hour, &one.name).cmp(&(other.written, other.hour, &other.name))
+            (written(one), one.hour, &one.name).cmp(&(written(other), other.hour, &other.name))
         });
         self.bytes = files.iter().map(|file| file.bytes).sum();
         let most = self.bytes_max.filter(|most| self.bytes > *most);
         let most = most.map(|most| most - most / SPARE_PART);
-        let (now, mut outcome) = (SystemTime::now(), Ok(()));
+        let mut outcome = Ok(());
         for file in files.iter().filter(|file| !file.name.starts_with(token)) {
             let age = now.duration_since(file.written).unwrap_or_default();
             let is_old = self.age_max.is_some_and(|most| age > most);
             if !is_old && most.is_none_or(|most| self.bytes <= most) {
                 break;
             }
-            match self.remove(file) {
-                Ok(()) => self.bytes -= file.bytes,
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
+            // Others do not go in place of what cannot be deleted: the limit is for the rest.
+            self.bytes -= file.bytes;
+            outcome = outcome.and(self.remove(file));
         }
         outcome
     }
@@ -221,14 +224,12 @@ impl Folder {
     }
 }
 
-/// A folder in a folder, and whether it was made now.
-fn folder(parent: BorrowedFd<'_>, name: &str) -> Result<(OwnedFd, bool), Errno> {
-    let is_new = match mkdirat(parent, name, FOLDER_MODE) {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        Err(error) => return Err(error),
-    };
-    Ok((openat(parent, name, FOLDER, Mode::empty())?, is_new))
+/// A folder in a folder, which is made if it is not there.
+fn folder(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    match mkdirat(parent, name, FOLDER_MODE) {
+        Ok(()) | Err(Errno::EXIST) => openat(parent, name, FOLDER, Mode::empty()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A folder in a folder; `None` if there is none of that name, or something else.

@@ -138,7 +138,7 @@ impl Outputs {
         bytes_max: usize,
     ) -> Outputs {
         // Next to the rows: a program that says more than a pipe holds would wait for ever.
-        let words = std::thread::spawn(move || at_most(words, SQL_WORDS_BYTES_MAX).0);
+        let words = std::thread::spawn(move || words_of(words));
         let (rows, is_all) = at_most(rows, bytes_max);
         // It may still want to say more of both; its end follows from the pipes, which are closed.
         let words = if is_all { words.join().unwrap_or_default() } else { String::new() };
@@ -168,6 +168,14 @@ impl Answering {
     }
 }
 
+/// The first words of a program. The rest is taken too: one that cannot say more would fail.
+fn words_of(from: Option<ChildStderr>) -> String {
+    let Some(mut from) = from else { return String::new() };
+    let (words, _) = at_most(Some(from.by_ref()), SQL_WORDS_BYTES_MAX);
+    let _ = std::io::copy(&mut from, &mut std::io::sink());
+    words
+}
+
 /// What comes from a program, and whether that is all.
 fn at_most(from: Option<impl Read>, bytes_max: usize) -> (String, bool) {
     let mut bytes = Vec::new();
@@ -187,4 +195,23 @@ fn rows(text: &str, missing: Option<(Cause, String)>) -> Result<Rows, Problem> {
     let rows = rows.map_err(|error| Problem::failed(&error.into()))?;
     let incomplete = missing.map(|(cause, text)| Missing { cause, text }).into_iter().collect();
     Ok(Rows { rows, incomplete })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_beyond_the_size_of_an_answer_are_left_out_whole() {
+        let said = "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n";
+        for (bytes_max, whole) in [(8, 1), (15, 1), (16, 2), (24, 3), (25, 3)] {
+            let (text, is_all) = at_most(Some(said.as_bytes()), bytes_max);
+            assert_eq!(is_all, bytes_max >= said.len());
+            let missing = (!is_all).then(|| (Cause::Size, String::new()));
+            let answer = rows(&text, missing).unwrap();
+            assert_eq!(answer.rows.len(), whole, "{bytes_max}");
+            let causes: Vec<_> = answer.incomplete.iter().map(|missing| missing.cause).collect();
+            assert_eq!(causes, if is_all { vec![] } else { vec![Cause::Size] });
+        }
+    }
 }
