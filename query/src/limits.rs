@@ -9,7 +9,7 @@ use std::time::Duration;
 /// What the engine needs next to what it counts: code, plans, buffers of files that are read.
 const UNCOUNTED_BYTES: u64 = 512 << 20;
 
-/// A third of the claim to a CPU that others have: a capture comes first, and an answer still comes.
+/// A third of the claim to a CPU that others have: a capture comes first, an answer still comes.
 const NICE: i32 = 5;
 
 /// Sets both, and has this process end with who asks.
