@@ -71,6 +71,15 @@ static __always_inline int send_later_fragment(struct xdp_md *ctx, struct work *
 		count(work, COUNT_REMEMBERED);
 		return send_to_real(ctx);
 	}
+	if (find_elsewhere(rest, work->hash, FRAGMENT_TICKS)) {
+		real = real_at(work->generation, work->found);
+		if (!real)
+			return XDP_PASS;
+		work->real = work->found;
+		work->vip = real->vip;
+		count(work, COUNT_MOVED);
+		return send_to_real(ctx);
+	}
 	found = find_vip(0, 0);
 	if (!found)
 		return XDP_PASS;
@@ -129,7 +138,7 @@ static __always_inline int send_error(struct xdp_md *ctx, struct work *work)
 	if (real && real->vip == work->vip) {
 		work->real = work->found;
 		count(work, COUNT_REMEMBERED);
-	} else if (!choose_by_tables(1)) {
+	} else if (!find_moved(work, vip->timeout) && !choose_by_tables(1)) {
 		return drop(work, COUNT_NO_REAL);
 	}
 	count(work, COUNT_ERROR);

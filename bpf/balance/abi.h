@@ -23,7 +23,7 @@ struct balance_config {
 	__u32 metadata;   /* METADATA_FULL if the root puts some there */
 	__u8 mac[8];      /* six bytes: frames for others pass */
 	__u32 stays;      /* 1: it is to outlive its process */
-	__u32 reserved;
+	__u32 is_weakly_ordered; /* stores of a CPU may be seen in another order */
 };
 _Static_assert(sizeof(struct balance_config) == 56, "balance_config: keep abi.rs in step");
 
@@ -119,10 +119,15 @@ struct balance_set {
 };
 _Static_assert(sizeof(struct balance_set) == 576, "balance_set: keep abi.rs in step");
 
-/* New flows of one CPU in this second. */
+/* Sets of other CPUs that a CPU reads in a second, for each new flow that it may remember then
+ * (ASKED_PER_NEW_FLOW of crates/balance/src/balancer.rs). */
+#define BALANCE_ASKED_PER_NEW_FLOW 8
+
+/* What a CPU did in this second: new flows that it remembered, sets of others that it read. */
 struct balance_guard {
 	__u64 until;
-	__u64 flows;
+	__u32 flows;
+	__u32 asked;
 };
 _Static_assert(sizeof(struct balance_guard) == 16, "balance_guard: keep abi.rs in step");
 
@@ -143,6 +148,7 @@ enum balance_count {
 	COUNT_BEFORE = 12,
 	COUNT_BY_ID = 13,
 	COUNT_GUARDED = 14,
+	COUNT_MOVED = 15,
 	COUNT_ALL = 16,
 };
 

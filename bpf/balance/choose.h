@@ -144,12 +144,18 @@ __alone int find_vip(__u32 protocol, __u32 port)
 	return 0;
 }
 
-/* Where flows with a hash are, of this CPU. */
-static __always_inline struct balance_set *set_of(const struct work *work, __u64 hash)
+/* Where flows with a hash are, of a CPU. */
+static __always_inline struct balance_set *set_on(__u32 cpu, __u64 hash)
 {
-	__u32 key = work->cpu * config.sets + ((__u32)hash & (config.sets - 1));
+	__u32 key = cpu * config.sets + ((__u32)hash & (config.sets - 1));
 
 	return bpf_map_lookup_elem(&balance_flows, &key);
+}
+
+/* The same of this CPU. */
+static __always_inline struct balance_set *set_of(const struct work *work, __u64 hash)
+{
+	return set_on(work->cpu, hash);
 }
 
 /*
@@ -213,10 +219,109 @@ static __always_inline struct balance_real *remembered(struct work *work, __u64 
 	return find_flow(rest, hash) ? real_of_found(work, idle_max) : 0;
 }
 
+/* This CPU's account of this second; null if there is none. */
+static __always_inline struct balance_guard *guard_of(const struct work *work)
+{
+	struct balance_guard *guard = bpf_map_lookup_elem(&balance_guards, &work->cpu);
+
+	if (guard && work->now >= guard->until) {
+		guard->until = work->now + SECOND_NS;
+		guard->flows = 0;
+		guard->asked = 0;
+	}
+	return guard;
+}
+
+/* A question to all CPUs but this one. */
+struct asking {
+	__u64 rest;
+	__u64 hash;
+	__u32 idle_max;
+	__u32 idle;  /* of what was found */
+	__u32 real;  /* BALANCE_NONE: nothing was */
+};
+
+/*
+ * What another CPU writes meanwhile is not believed: it takes the mark away first. Where loads are
+ * seen out of order a packet may, at worst, go where the flow in that place went before.
+ */
+static long ask_cpu(__u32 cpu, struct asking *asking)
+{
+	struct work *work = this_work();
+	struct balance_set *set;
+
+	if (!work || cpu == work->cpu)
+		return 0;
+	set = set_on(cpu, asking->hash);
+	if (!set || !find_in(work, set, asking->rest, asking->hash) ||
+	    *(volatile __u32 *)&set->marks[work->way & (BALANCE_WAYS - 1)] !=
+		    (__u32)(asking->hash >> 32 | 1))
+		return 0;
+	if (!real_of_found(work, asking->idle_max) ||
+	    (asking->real != BALANCE_NONE && work->idle >= asking->idle))
+		return 0;
+	asking->real = work->found;
+	asking->idle = work->idle;
+	return 0;
+}
+
+/*
+ * Finds a flow that another CPU remembers, of several the one whose packet came last; its real is
+ * what was found last then.
+ */
+__alone int find_elsewhere(__u64 rest, __u64 hash, __u32 idle_max)
+{
+	struct asking asking = { .rest = rest, .hash = hash, .real = BALANCE_NONE };
+	__u32 others = config.cpus - 1;
+	struct work *work = this_work();
+	struct balance_settings *settings;
+	struct balance_guard *guard;
+
+	if (!work)
+		return 0;
+	settings = settings_of(work);
+	guard = guard_of(work);
+	if (!settings || !guard || (__u64)guard->asked + others >
+	    (__u64)settings->new_flows_max * BALANCE_ASKED_PER_NEW_FLOW)
+		return 0;
+	guard->asked += others;
+	asking.idle_max = idle_max;
+	bpf_loop(config.cpus, ask_cpu, &asking, 0);
+	work->found = asking.real;
+	return asking.real != BALANCE_NONE;
+}
+
+/* The same of a flow of this VIP. */
+static __always_inline int find_moved(struct work *work, __u32 idle_max)
+{
+	struct balance_real *real;
+
+	if (!find_elsewhere(work->rest, work->hash, idle_max))
+		return 0;
+	real = real_at(work->generation, work->found);
+	if (!real || real->vip != work->vip)
+		return 0;
+	work->real = work->found;
+	count(work, COUNT_MOVED);
+	return 1;
+}
+
 /* A real that drains takes no new flows, also not of ports that were used before. */
 static __always_inline int may_go_on(const struct work *work, const struct balance_real *real)
 {
 	return real->vip == work->vip && (work->opening != OPENING_NEW || !~real->until);
+}
+
+/* What was written before is seen before by all CPUs. */
+static __always_inline void set_mark(__u32 *mark, __u32 value)
+{
+	if (config.is_weakly_ordered) {
+		__sync_lock_test_and_set(mark, value);
+	} else {
+		asm volatile("" ::: "memory");
+		*(volatile __u32 *)mark = value;
+		asm volatile("" ::: "memory");
+	}
 }
 
 /* Says that a packet came of the flow found last. */
@@ -243,14 +348,10 @@ __alone int remember(__u64 rest, __u64 hash)
 	if (!work)
 		return 0;
 	settings = settings_of(work);
-	guard = bpf_map_lookup_elem(&balance_guards, &work->cpu);
+	guard = guard_of(work);
 	real = real_at(work->generation, work->real);
 	if (!settings || !guard || !real)
 		return 0;
-	if (work->now >= guard->until) {
-		guard->until = work->now + SECOND_NS;
-		guard->flows = 0;
-	}
 	if (guard->flows >= settings->new_flows_max) {
 		count(work, COUNT_GUARDED);
 		return 0;
@@ -272,7 +373,7 @@ __alone int remember(__u64 rest, __u64 hash)
 		best &= BALANCE_WAYS - 1;
 	}
 	flow = &set->flows[best];
-	set->marks[best] = hash >> 32 | 1;
+	set_mark(&set->marks[best], 0);
 	set->last[best] = ticks(work->now);
 	flow->source[0] = work->source[0];
 	flow->source[1] = work->source[1];
@@ -281,6 +382,7 @@ __alone int remember(__u64 rest, __u64 hash)
 	flow->rest = rest;
 	flow->real = work->real;
 	flow->serial = real->serial;
+	set_mark(&set->marks[best], hash >> 32 | 1);
 	return 0;
 }
 
@@ -354,7 +456,8 @@ static __always_inline int choose(struct work *work)
 		count(work, COUNT_REMEMBERED);
 		return 1;
 	}
-	if (!choose_by_tables(work->opening == OPENING_CONTINUES))
+	if (!(work->opening == OPENING_CONTINUES && find_moved(work, vip->timeout)) &&
+	    !choose_by_tables(work->opening == OPENING_CONTINUES))
 		return 0;
 	remember(work->rest, work->hash);
 	return 1;

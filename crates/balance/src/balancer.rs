@@ -6,17 +6,24 @@
 //! 2. A later fragment goes where the first one of its packet went; of a VIP's packet whose first
 //!    fragment did not come by, it is dropped.
 //! 3. TCP and UDP to a VIP: the real that a QUIC connection id names; else the one that the flow is
-//!    remembered with; else, for a packet that continues a flow, within a window after a change,
-//!    the one that the tables before the change name, if flows may still go to it; else the one
-//!    that the current tables name.
+//!    remembered with; else, for a packet that continues a flow, the one that another CPU remembers
+//!    it with, or, within a window after a change, the one that the tables before the change name,
+//!    if flows may still go to it; else the one that the current tables name.
 //! 4. An error of ICMP goes where the flow goes that it is about; an echo request to a VIP is
 //!    answered; other ICMP passes.
 //! 5. What is longer than the way to the real allows is answered, or dropped. Else it is put into
 //!    the tunnel and sent to the next hop.
 //!
+//! Each CPU remembers the flows that it sees, and mostly sees all packets of a flow. They come to
+//! another one when the card spreads them anew or an interrupt moves; and errors of ICMP and
+//! fragments are spread by other fields. What other CPUs remember is read then, never
+//! written, and only so often in a second ([`ASKED_PER_NEW_FLOW`]): a flood of packets of no
+//! connection costs no more than that.
+//!
 //! A packet *continues* a flow if it is TCP without SYN, or QUIC that is neither Initial nor 0-RTT.
 //! Of plain UDP nothing says so, and most flows of UDP are one question: it counts as new.
 
+pub use crate::count::Count;
 use crate::flows::{Flow, FlowKey, FlowTable, Place};
 use crate::hash::{SEED_FLOW, hash, slot};
 use crate::maglev::NONE;
@@ -29,92 +36,6 @@ use ringside_wire::{IpProtocol, MacAddr};
 use std::net::IpAddr;
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// What is counted of a VIP. The first [`Count::FATES`] are fates: each frame of a VIP is in one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Count {
-    /// Sent to a real.
-    Forwarded = 0,
-    /// An echo request that was answered.
-    Echo = 1,
-    /// Too big for the way to the real, and answered so.
-    Answered = 2,
-    /// Dropped: no real takes it.
-    NoReal = 3,
-    /// Dropped: too big, and no answer is allowed.
-    TooBig = 4,
-    /// Dropped: a fragment whose first one did not come by here, or was forgotten.
-    Fragment = 5,
-    /// Dropped: the hardware address of the next hop is not known.
-    NoNeighbour = 6,
-    /// Dropped: the host has no route to the real, or may not forward.
-    NoRoute = 7,
-    /// Dropped: the driver has no room in front of the frame.
-    NoRoom = 8,
-    /// Of all: errors of ICMP that were sent to a real.
-    Error = 9,
-    /// Of all: whose flow was remembered.
-    Remembered = 10,
-    /// Of all: by the current tables.
-    Chosen = 11,
-    /// Of all: by the tables before the last change.
-    Before = 12,
-    /// Of all: by a QUIC connection id.
-    ById = 13,
-    /// Of all: whose flow was not remembered, since too many came in this second.
-    Guarded = 14,
-}
-
-impl Count {
-    /// How many of them are fates.
-    pub const FATES: usize = 9;
-    /// How many there are.
-    pub const ALL: usize = 15;
-    /// Each, by its number.
-    pub const EACH: [Count; Count::ALL] = [
-        Count::Forwarded,
-        Count::Echo,
-        Count::Answered,
-        Count::NoReal,
-        Count::TooBig,
-        Count::Fragment,
-        Count::NoNeighbour,
-        Count::NoRoute,
-        Count::NoRoom,
-        Count::Error,
-        Count::Remembered,
-        Count::Chosen,
-        Count::Before,
-        Count::ById,
-        Count::Guarded,
-    ];
-
-    /// Its name in accounts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Count::Forwarded => "forwarded",
-            Count::Echo => "echo_answered",
-            Count::Answered => "too_big_answered",
-            Count::NoReal => "no_real",
-            Count::TooBig => "too_big",
-            Count::Fragment => "fragment",
-            Count::NoNeighbour => "no_neighbour",
-            Count::NoRoute => "no_route",
-            Count::NoRoom => "no_room",
-            Count::Error => "icmp_errors",
-            Count::Remembered => "remembered",
-            Count::Chosen => "chosen",
-            Count::Before => "before",
-            Count::ById => "by_id",
-            Count::Guarded => "guarded",
-        }
-    }
-
-    /// True if its frames are dropped.
-    pub fn is_drop(self) -> bool {
-        ((Count::NoReal as usize)..Count::FATES).contains(&(self as usize))
-    }
-}
 
 /// A real whose next hop is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,22 +96,47 @@ pub struct Interface {
     pub mac: MacAddr,
 }
 
-/// New flows of one second.
+/// What one CPU may do in one second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Guard {
     until_ns: u64,
+    /// New flows that were remembered.
     flows: u32,
+    /// Tables of other CPUs that were asked.
+    asked: u32,
 }
 
-/// One CPU's balancer.
+impl Guard {
+    /// Begins a second.
+    fn renew(&mut self, now_ns: u64) {
+        if now_ns >= self.until_ns {
+            *self = Guard { until_ns: now_ns.saturating_add(SECOND_NS), flows: 0, asked: 0 };
+        }
+    }
+}
+
+/// Tables of other CPUs that a CPU asks in a second, for each new flow that it may remember: at the
+/// usual 125,000 a million, which take about a tenth of the second from memory that another CPU
+/// wrote (100 ns each).
+pub const ASKED_PER_NEW_FLOW: u32 = 8;
+
+/// What one CPU remembers.
+#[derive(Clone, Debug)]
+struct Memory {
+    flows: FlowTable,
+    guard: Guard,
+}
+
+/// A balancer.
 #[derive(Clone, Debug)]
 pub struct Balancer {
     interface: Interface,
     tables: Tables,
     before: Option<Tables>,
     before_until_ns: u64,
-    flows: FlowTable,
-    guard: Guard,
+    memories: Vec<Memory>,
+    /// Which of the memories is that of the CPU that decides.
+    cpu: usize,
     counts: Vec<[u64; Count::ALL]>,
     real_counts: Vec<[u64; 2]>,
 }
@@ -207,20 +153,37 @@ struct Choice {
 pub type Route<'r> = dyn FnMut(&Towards) -> Hop + 'r;
 
 impl Balancer {
-    /// A balancer that remembers `flows` flows, a power of two, in a table of this secret seed.
+    /// A balancer on one CPU, which remembers `flows` flows, a power of two, in a table of this
+    /// secret seed.
     pub fn new(interface: Interface, tables: Tables, flows: usize, seed: u64) -> Balancer {
+        let memory = Memory { flows: FlowTable::new(flows, seed), guard: Guard::default() };
         let mut balancer = Balancer {
             interface,
             tables,
             before: None,
             before_until_ns: 0,
-            flows: FlowTable::new(flows, seed),
-            guard: Guard::default(),
+            memories: vec![memory],
+            cpu: 0,
             counts: Vec::new(),
             real_counts: Vec::new(),
         };
         balancer.grow();
         balancer
+    }
+
+    /// The same on this number of CPUs, at least one.
+    pub fn with_cpus(mut self, cpus: usize) -> Balancer {
+        self.memories.resize(cpus.max(1), self.memories[0].clone());
+        self
+    }
+
+    /// From now on frames come to this CPU.
+    ///
+    /// # Panics
+    /// Unless there is such a CPU.
+    pub fn go_to_cpu(&mut self, cpu: usize) {
+        assert!(cpu < self.memories.len(), "CPU {cpu} of {}", self.memories.len());
+        self.cpu = cpu;
     }
 
     /// Goes on with `tables`, which follow the current ones; these count for the time that the new
@@ -247,7 +210,15 @@ impl Balancer {
 
     /// Forgets all flows.
     pub fn forget(&mut self) {
-        self.flows.clear();
+        self.memories.iter_mut().for_each(|memory| memory.flows.clear());
+    }
+
+    fn hash(&self, key: &FlowKey) -> u64 {
+        self.memories[self.cpu].flows.hash(key)
+    }
+
+    fn touch(&mut self, place: Place, now_ns: u64) {
+        self.memories[self.cpu].flows.touch(place, ticks(now_ns));
     }
 
     /// What was counted of a VIP, by [`Count`].
@@ -289,12 +260,18 @@ impl Balancer {
         route: &mut Route<'_>,
     ) -> Verdict {
         let key = packet.fragments(id);
-        let hash = self.flows.hash(&key);
+        let hash = self.hash(&key);
         if let Some((place, flow)) = self.remembered(&key, hash, FRAGMENT_TICKS, now_ns) {
             let vip = self.tables.reals[flow.real as usize].vip;
-            self.flows.touch(place, ticks(now_ns));
+            self.touch(place, now_ns);
             self.count(vip, Count::Remembered);
             let choice = Choice { vip, real: flow.real, spread: spread(hash) };
+            return self.send(frame, packet, choice, false, route);
+        }
+        if let Some(real) = self.remembered_elsewhere(&key, hash, FRAGMENT_TICKS, now_ns) {
+            let vip = self.tables.reals[real as usize].vip;
+            self.count(vip, Count::Moved);
+            let choice = Choice { vip, real, spread: spread(hash) };
             return self.send(frame, packet, choice, false, route);
         }
         match self.tables.any_vip(packet.version, packet.destination) {
@@ -312,7 +289,7 @@ impl Balancer {
     ) -> Verdict {
         let Some(key) = packet.flow(frame) else { return Verdict::Pass };
         let Some(vip) = self.vip_of(packet.version, &key) else { return Verdict::Pass };
-        let hash = self.flows.hash(&key);
+        let hash = self.hash(&key);
         let opening = self.opening(frame, packet, vip, now_ns);
         let real = match opening {
             Opening::Named(real) => {
@@ -326,7 +303,7 @@ impl Balancer {
         };
         if let Fragment::First(id) = packet.fragment {
             let key = packet.fragments(id);
-            let hash = self.flows.hash(&key);
+            let hash = self.hash(&key);
             self.remember(vip, &key, hash, real, now_ns);
         }
         self.send(frame, packet, Choice { vip, real, spread: spread(hash) }, false, route)
@@ -384,12 +361,17 @@ impl Balancer {
             let real = self.tables.reals[flow.real as usize];
             // A real that drains takes no new flows, also not of ports that were used before.
             if real.vip == vip && (*opening != Opening::New || real.until_ns == UP) {
-                self.flows.touch(place, ticks(now_ns));
+                self.touch(place, now_ns);
                 self.count(vip, Count::Remembered);
                 return Some(flow.real);
             }
         }
-        let (real, how) = self.by_tables(vip, key, *opening == Opening::Continues, now_ns)?;
+        let continues = *opening == Opening::Continues;
+        let moved = continues.then(|| self.moved(vip, key, hash, now_ns)).flatten();
+        let (real, how) = match moved {
+            Some(real) => (real, Count::Moved),
+            None => self.by_tables(vip, key, continues, now_ns)?,
+        };
         self.count(vip, how);
         self.remember(vip, key, hash, real, now_ns);
         Some(real)
@@ -403,11 +385,49 @@ impl Balancer {
         idle_max: u32,
         now_ns: u64,
     ) -> Option<(Place, Flow)> {
-        let place = self.flows.find(key, hash)?;
-        let (flow, idle) = self.flows.get(place, ticks(now_ns));
-        let real = self.tables.reals.get(flow.real as usize)?;
-        let is_there = real.serial == flow.serial && real.is_usable(now_ns);
-        (is_there && idle <= idle_max).then_some((place, flow))
+        let flows = &self.memories[self.cpu].flows;
+        let place = flows.find(key, hash)?;
+        let (flow, idle) = flows.get(place, ticks(now_ns));
+        (self.may_take(&flow, now_ns) && idle <= idle_max).then_some((place, flow))
+    }
+
+    /// True if a flow's real is there, and the one that it was.
+    fn may_take(&self, flow: &Flow, now_ns: u64) -> bool {
+        let real = self.tables.reals.get(flow.real as usize);
+        real.is_some_and(|real| real.serial == flow.serial && real.is_usable(now_ns))
+    }
+
+    /// The real of a flow of this VIP that another CPU remembers.
+    fn moved(&mut self, vip: u32, key: &FlowKey, hash: u64, now_ns: u64) -> Option<u32> {
+        let idle_max = self.entry(vip).timeout_ticks;
+        let real = self.remembered_elsewhere(key, hash, idle_max, now_ns)?;
+        (self.tables.reals[real as usize].vip == vip).then_some(real)
+    }
+
+    /// The real with which other CPUs remember a flow; of several the one whose packet came last.
+    fn remembered_elsewhere(
+        &mut self,
+        key: &FlowKey,
+        hash: u64,
+        idle_max: u32,
+        now_ns: u64,
+    ) -> Option<u32> {
+        let others = self.memories.len() as u32 - 1;
+        let asked_max = self.tables.settings.new_flows_per_second_max;
+        let guard = &mut self.memories[self.cpu].guard;
+        guard.renew(now_ns);
+        if guard.asked + others > asked_max.saturating_mul(ASKED_PER_NEW_FLOW) {
+            return None;
+        }
+        guard.asked += others;
+        let others = (0..self.memories.len()).filter(|cpu| *cpu != self.cpu);
+        let found = others.filter_map(|cpu| {
+            let flows = &self.memories[cpu].flows;
+            let (flow, idle) = flows.get(flows.find(key, hash)?, ticks(now_ns));
+            (self.may_take(&flow, now_ns) && idle <= idle_max).then_some((idle, flow.real))
+        });
+        // The first of equals.
+        found.min_by_key(|(idle, _)| *idle).map(|(_, real)| real)
     }
 
     /// The real that tables name, without a look at what is remembered.
@@ -437,15 +457,14 @@ impl Balancer {
     }
 
     fn remember(&mut self, vip: u32, key: &FlowKey, hash: u64, real: u32, now_ns: u64) {
-        if now_ns >= self.guard.until_ns {
-            self.guard = Guard { until_ns: now_ns.saturating_add(SECOND_NS), flows: 0 };
-        }
-        if self.guard.flows >= self.tables.settings.new_flows_per_second_max {
+        let Memory { flows, guard } = &mut self.memories[self.cpu];
+        guard.renew(now_ns);
+        if guard.flows >= self.tables.settings.new_flows_per_second_max {
             return self.count(vip, Count::Guarded);
         }
-        self.guard.flows += 1;
+        guard.flows += 1;
         let serial = self.tables.reals[real as usize].serial;
-        self.flows.put(Flow { key: *key, real, serial }, hash, ticks(now_ns));
+        flows.put(Flow { key: *key, real, serial }, hash, ticks(now_ns));
     }
 
     fn icmp(
@@ -486,18 +505,17 @@ impl Balancer {
     ) -> Verdict {
         let Some(key) = packet.flow_of_error(frame) else { return Verdict::Pass };
         let Some(vip) = self.vip_of(packet.version, &key) else { return Verdict::Pass };
-        let hash = self.flows.hash(&key);
+        let hash = self.hash(&key);
         let entry = self.entry(vip);
         let remembered = self.remembered(&key, hash, entry.timeout_ticks, now_ns);
         let remembered = remembered.map(|(_, flow)| flow.real);
         let is_of_vip = |real: &u32| self.tables.reals[*real as usize].vip == vip;
-        let (real, how) = match remembered.filter(is_of_vip) {
-            Some(real) => (real, Count::Remembered),
-            None => match self.by_tables(vip, &key, true, now_ns) {
-                Some(found) => found,
-                None => return self.drop(vip, Count::NoReal),
-            },
+        let found = match remembered.filter(is_of_vip) {
+            Some(real) => Some((real, Count::Remembered)),
+            None => (self.moved(vip, &key, hash, now_ns).map(|real| (real, Count::Moved)))
+                .or_else(|| self.by_tables(vip, &key, true, now_ns)),
         };
+        let Some((real, how)) = found else { return self.drop(vip, Count::NoReal) };
         self.count(vip, how);
         self.count(vip, Count::Error);
         self.send(frame, packet, Choice { vip, real, spread: spread(hash) }, true, route)

@@ -16,6 +16,7 @@
 
 pub mod balancer;
 pub mod config;
+mod count;
 pub mod decap;
 pub mod error;
 pub mod flows;

@@ -62,7 +62,8 @@ pub struct RealLedger {
     pub frames: u64,
     /// Their bytes, as they came.
     pub bytes: u64,
-    /// Flows that are remembered, and had a packet in the last hour.
+    /// Flows that are remembered, and had a packet in the last hour; one of two CPUs counts
+    /// twice.
     pub live_flows: u64,
 }
 

@@ -247,7 +247,8 @@ impl BalanceProgram {
         self.maps.totals()
     }
 
-    /// Lets time pass for what is remembered: every flow was idle for so much longer.
+    /// Lets time pass for what is remembered: every flow was idle for so much longer, and a CPU's
+    /// second began so much earlier.
     pub fn age(&self, by_ns: u64) {
         self.maps.age(by_ns);
     }

@@ -136,3 +136,18 @@ fn what_is_not_for_a_vip_passes_unchanged() {
 fn the_flow_that_was_idle_longest_goes_for_a_new_one() {
     cases::the_flow_that_was_idle_longest_goes_for_a_new_one::<Model>();
 }
+
+#[test]
+fn flows_that_come_to_another_cpu_stay_where_they_are() {
+    cases::flows_that_come_to_another_cpu_stay_where_they_are::<Model>();
+}
+
+#[test]
+fn fragments_may_come_to_another_cpu_than_the_first_one() {
+    cases::fragments_may_come_to_another_cpu_than_the_first_one::<Model>();
+}
+
+#[test]
+fn other_cpus_are_asked_only_so_often_in_a_second() {
+    cases::other_cpus_are_asked_only_so_often_in_a_second::<Model>();
+}

@@ -48,6 +48,9 @@ fn every_frame_is_in_one_place_over_many_changes() {
         let (mut passed, mut frames, mut forwarded) = (0, 0, 0);
         for round in 0..5 {
             for _ in 0..200 {
+                if random.below(8) == 0 {
+                    model.go_to_cpu(random.below(2));
+                }
                 let frame = random_frame(&mut random);
                 let verdict = model.decide(&frame);
                 check(&frame, &verdict, model.tables());

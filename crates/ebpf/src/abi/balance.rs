@@ -71,7 +71,8 @@ impl Config {
         let words = [cpus, sets, vips, reals, slot_lines, keys, position, metadata];
         let words = words.into_iter().flat_map(u32::to_ne_bytes);
         let mac = self.mac.0.into_iter().chain([0; 2]);
-        let stays = pair(self.stays.into(), 0).to_ne_bytes();
+        let is_weakly_ordered = !cfg!(target_arch = "x86_64");
+        let stays = pair(self.stays.into(), is_weakly_ordered.into()).to_ne_bytes();
         self.seed.to_ne_bytes().into_iter().chain(words).chain(mac).chain(stays).collect()
     }
 }

@@ -16,8 +16,8 @@ use ringside_balance::config::NAME_CHARS_MAX;
 use std::collections::HashMap;
 
 const NAME_WORDS: usize = NAME_CHARS_MAX / 8;
-/// COUNT_ALL of the header: one more than there are.
-const COUNT_WORDS: usize = Count::ALL + 1;
+/// COUNT_ALL of the header.
+const COUNT_WORDS: usize = Count::ALL;
 
 /// Reads what was counted at an index, whichever VIP or real had it.
 pub(super) trait Counted {
@@ -215,11 +215,6 @@ pub(super) fn add<const N: usize>(to: &mut [u64; N], more: &[u64; N]) {
     }
 }
 
-/// The words that counts are in the header, and back.
-fn padded(counts: &[u64; Count::ALL]) -> impl Iterator<Item = u64> {
-    counts.iter().copied().chain([0])
-}
-
 fn counts_of(words: &[u64]) -> [u64; Count::ALL] {
     std::array::from_fn(|at| words.get(at).copied().unwrap_or(0))
 }
@@ -233,9 +228,8 @@ impl VipOwner {
         }
         let name: [u64; NAME_WORDS] =
             std::array::from_fn(|at| u64::from_ne_bytes(name.as_chunks().0[at]));
-        let counts: Vec<u64> = padded(&self.before).collect();
         let ends = [self.serial, self.state as u64];
-        name.into_iter().chain(ends).chain(counts).chain(self.gone)
+        name.into_iter().chain(ends).chain(self.before).chain(self.gone)
     }
 
     pub(super) fn of_words(words: &[u64; VIP_OWNER_BYTES / 8]) -> VipOwner {
@@ -270,7 +264,7 @@ impl RealOwner {
 impl Gone {
     /// `struct balance_gone`.
     pub(super) fn words(&self) -> impl Iterator<Item = u64> {
-        [self.serials, self.vips].into_iter().chain(padded(&self.counts)).chain(self.reals)
+        [self.serials, self.vips].into_iter().chain(self.counts).chain(self.reals)
     }
 
     pub(super) fn of_words(words: &[u64]) -> Gone {

@@ -215,8 +215,12 @@ impl BalanceMaps {
         live
     }
 
-    /// Lets time pass for what is remembered: every flow was idle for so much longer.
+    /// Lets time pass for what is remembered: every flow was idle for so much longer, and a CPU's
+    /// second began so much earlier.
     pub(super) fn age(&self, by_ns: u64) {
+        for guard in self.words["balance_guards"].chunks_exact(abi::GUARD_BYTES / 8) {
+            guard[0].store(load(&guard[0]).saturating_sub(by_ns), Ordering::Relaxed);
+        }
         for set in self.flows.chunks_exact(abi::SET_BYTES / 4) {
             for last in &set[WAYS..2 * WAYS] {
                 let before = last.load(Ordering::Relaxed);

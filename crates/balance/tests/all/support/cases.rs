@@ -310,7 +310,92 @@ pub fn remembered_flows_stay_when_a_real_comes<P: Plane>() {
     assert_eq!(reals.len(), 4);
 }
 
-/// With nothing remembered, as after a flood or on another CPU.
+/// A VIP whose reals changed, so that tables do not say where flows of the ports from 1000 on are.
+fn changed<P: Plane>(top: &str, ports: u16) -> (P, Vec<Option<String>>) {
+    let text = |reals| config(&format!("change_window_s = 0\n{top}{}", one_vip(TCP4, reals)));
+    let mut plane = P::start(&text(&FOUR[..2]));
+    let mut before = Vec::new();
+    for port in 1000..1000 + ports {
+        // In a second of its own, so that each is remembered whatever the limit is.
+        plane.age(2);
+        before.push(plane.real(&tcp(End(end(CLIENT4).0, port), end(VIP4), SYN, 0)));
+    }
+    plane.change(&text(&FOUR));
+    (plane, before)
+}
+
+pub fn flows_that_come_to_another_cpu_stay_where_they_are<P: Plane>() {
+    let (mut plane, before) = changed::<P>("", 200);
+    if !plane.go_to_cpu(1) {
+        return;
+    }
+    let client = |port| End(end(CLIENT4).0, port);
+    let count = |plane: &P, what| plane.counts(0)[what as usize];
+    for (port, before) in (1000..).zip(&before) {
+        let about = error("203.0.113.1", end(VIP4), client(port), 3, IpProtocol::TCP, 60);
+        assert_eq!(plane.real(&about), *before);
+        assert_eq!(plane.real(&tcp(client(port), end(VIP4), ACK, 0)), *before);
+    }
+    assert_eq!((count(&plane, Count::Moved), count(&plane, Count::Remembered)), (400, 0));
+    for (port, before) in (1000..).zip(&before) {
+        assert_eq!(plane.real(&tcp(client(port), end(VIP4), ACK, 0)), *before, "it is known now");
+    }
+    assert_eq!((count(&plane, Count::Moved), count(&plane, Count::Remembered)), (400, 200));
+    // What begins asks no other CPU, and what is forgotten everywhere is not found.
+    let elsewhere = |plane: &mut P, flags| {
+        plane.age(3_700);
+        let others = (1000..).zip(&before);
+        others
+            .filter(|(port, before)| {
+                plane.real(&tcp(client(*port), end(VIP4), flags, 0)) != **before
+            })
+            .count()
+    };
+    for flags in [ACK, SYN] {
+        let moved = elsewhere(&mut plane, flags);
+        assert!((60..140).contains(&moved), "half: {moved}");
+    }
+    assert_eq!(count(&plane, Count::Moved), 400);
+    plane.go_to_cpu(0);
+}
+
+pub fn fragments_may_come_to_another_cpu_than_the_first_one<P: Plane>() {
+    let mut plane: P = started(&TCP4.replace("tcp", "udp"), &FOUR);
+    for id in 1..30u16 {
+        plane.go_to_cpu(0);
+        let [first, later] =
+            fragments(&udp(End(end(CLIENT4).0, 1000 + id), end(VIP4), &[7; 300]), id.into(), 96);
+        let real = plane.real(&first);
+        if !plane.go_to_cpu(1) {
+            return;
+        }
+        assert!(real.is_some() && plane.real(&later) == real);
+    }
+    plane.age(31);
+    let [_, later] = fragments(&udp(End(end(CLIENT4).0, 1001), end(VIP4), &[7; 300]), 1, 96);
+    assert_eq!(plane.decide(&later), Verdict::Drop(Count::Fragment));
+    assert_eq!(plane.counts(0)[Count::Moved as usize], 29);
+    plane.go_to_cpu(0);
+}
+
+pub fn other_cpus_are_asked_only_so_often_in_a_second<P: Plane>() {
+    let (mut plane, before) = changed::<P>("new_flows_per_second_max = 1\n", 150);
+    if !plane.go_to_cpu(1) {
+        return;
+    }
+    for port in (1000..).take(before.len()) {
+        plane.decide(&tcp(End(end(CLIENT4).0, port), end(VIP4), ACK, 0));
+    }
+    // Eight times one CPU, or fewer times more CPUs; as often again if this takes over a second.
+    let moved = plane.counts(0)[Count::Moved as usize];
+    assert!((1..=3 * 8).contains(&moved), "{moved}");
+    plane.age(2);
+    let again = plane.real(&tcp(End(end(CLIENT4).0, 1149), end(VIP4), ACK, 0));
+    assert_eq!(again, before[149], "in the next second");
+    plane.go_to_cpu(0);
+}
+
+/// With nothing remembered, as after a flood.
 pub fn flows_that_are_not_remembered_go_where_they_went_before_a_change<P: Plane>() {
     let text = |reals: &[(&str, &str)], window| {
         let top = format!("new_flows_per_second_max = 0\nchange_window_s = {window}\n");

@@ -33,6 +33,8 @@ pub fn config(text: &str) -> Config {
 pub trait Plane {
     /// Begins anew.
     fn start(config: &Config) -> Self;
+    /// From now on frames come to the first CPU, or to the second; false if there is no such CPU.
+    fn go_to_cpu(&mut self, cpu: usize) -> bool;
     /// What becomes of a frame.
     fn decide(&mut self, frame: &[u8]) -> Verdict;
     /// The address of the real that a frame goes to.
@@ -64,7 +66,12 @@ impl Plane for Model {
         let now_ns = 1 << 40;
         let tables = Tables::new(config, now_ns);
         let flows = config.flows_per_cpu as usize;
-        Model { balancer: Balancer::new(INTERFACE, tables, flows, 99), now_ns }
+        Model { balancer: Balancer::new(INTERFACE, tables, flows, 99).with_cpus(2), now_ns }
+    }
+
+    fn go_to_cpu(&mut self, cpu: usize) -> bool {
+        self.balancer.go_to_cpu(cpu);
+        true
     }
 
     fn decide(&mut self, frame: &[u8]) -> Verdict {

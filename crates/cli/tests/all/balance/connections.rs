@@ -5,7 +5,6 @@ use crate::common::chaos::kill;
 use crate::common::*;
 use ringside_balancer::Ledger;
 use ringside_sys::netns::Namespace;
-use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
 use ringside_testkit::{by_run, need_bpf_fs, need_tool};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
@@ -128,9 +127,6 @@ fn connections_live_through_kill_restart_growth_drain_and_reload() {
         return;
     }
     raise_files();
-    // A CPU remembers the flows that it sees. A network card gives all of a flow to one, but here
-    // it is that of the sender.
-    pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
     let link = Link::up();
     link.unpack();
     let mut servers: Vec<Running> = SERVERS.iter().map(|host| server(&link, *host)).collect();

@@ -192,3 +192,24 @@ fn the_flow_that_was_idle_longest_goes_for_a_new_one() {
         cases::the_flow_that_was_idle_longest_goes_for_a_new_one::<Driver>();
     }
 }
+
+#[test]
+fn flows_that_come_to_another_cpu_stay_where_they_are() {
+    if need_root("flows_that_come_to_another_cpu_stay_where_they_are") {
+        cases::flows_that_come_to_another_cpu_stay_where_they_are::<Driver>();
+    }
+}
+
+#[test]
+fn fragments_may_come_to_another_cpu_than_the_first_one() {
+    if need_root("fragments_may_come_to_another_cpu_than_the_first_one") {
+        cases::fragments_may_come_to_another_cpu_than_the_first_one::<Driver>();
+    }
+}
+
+#[test]
+fn other_cpus_are_asked_only_so_often_in_a_second() {
+    if need_root("other_cpus_are_asked_only_so_often_in_a_second") {
+        cases::other_cpus_are_asked_only_so_often_in_a_second::<Driver>();
+    }
+}

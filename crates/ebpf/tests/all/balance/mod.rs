@@ -13,10 +13,13 @@ use ringside_balance::balancer::{Balancer, Count, Verdict};
 use ringside_balance::{Config, Tables};
 use ringside_ebpf::Verdict as Ending;
 use ringside_ebpf::balance::{BalanceProgram, BalanceRoom};
+use ringside_sys::bpf::cpu_numbers;
 use ringside_sys::clock::monotonic_ns;
 use ringside_sys::netns::Namespace;
 use ringside_sys::thread::{allowed_cpus, pin_to_cpu};
+use ringside_testkit::skip;
 use std::cell::Cell;
+use std::sync::OnceLock;
 use support::{INTERFACE, OURS, OUT, Plane, route};
 
 /// Program and model, asked about the same frames in the same order.
@@ -26,6 +29,9 @@ pub struct Driver {
     /// How far the model's clock is ahead of the kernel's.
     ahead_ns: u64,
 }
+
+/// CPUs of the process, before a thread of it is pinned.
+static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
 
 /// Routes as [`route`] has them, by real addresses of the tests.
 const ROUTES: &str = "
@@ -66,8 +72,6 @@ fn enter_routes() {
     ip(&["netns", "exec", &name, "sh", "-c", ROUTES]);
     Namespace::open(&name).unwrap().enter().unwrap();
     ip(&["netns", "del", &name]);
-    // What is remembered is each CPU's own.
-    pin_to_cpu(allowed_cpus().unwrap()[0]).unwrap();
 }
 
 /// The clock of the program: that of the last interrupt.
@@ -85,7 +89,21 @@ impl Plane for Driver {
         let room = BalanceRoom { vips: 16, reals: 256, slots: 1 << 14, keys: 1 << 10, flows };
         let program = BalanceProgram::load(&tables, &room, OURS).unwrap();
         let model = Balancer::new(INTERFACE, tables, flows as usize, program.seed());
-        Driver { program, model, ahead_ns: 0 }
+        let model = model.with_cpus(cpu_numbers().unwrap() as usize);
+        let mut driver = Driver { program, model, ahead_ns: 0 };
+        driver.go_to_cpu(0);
+        driver
+    }
+
+    fn go_to_cpu(&mut self, cpu: usize) -> bool {
+        let all = ALLOWED.get_or_init(|| allowed_cpus().unwrap());
+        let Some(cpu) = all.get(cpu) else {
+            skip("a flow that comes to another CPU", "there is one CPU");
+            return false;
+        };
+        pin_to_cpu(*cpu).unwrap();
+        self.model.go_to_cpu(*cpu);
+        true
     }
 
     fn decide(&mut self, frame: &[u8]) -> Verdict {

@@ -25,6 +25,9 @@ fn random_frames_over_changes() {
         let mut passed = 0;
         for round in 0..4 {
             for _ in 0..FRAMES / 4 {
+                if random.below(8) == 0 {
+                    driver.go_to_cpu(random.below(2));
+                }
                 let verdict = driver.decide(&random_frame(&mut random));
                 passed += u64::from(verdict == Verdict::Pass);
             }
