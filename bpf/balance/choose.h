@@ -14,6 +14,9 @@ static __always_inline __u32 ticks(__u64 now)
 	return now >> 20;
 }
 
+/* A second: so far ahead another CPU's clock may be, which it reads once a tick. */
+#define AHEAD_TICKS ((__u32)(SECOND_NS >> 20))
+
 /* Half a minute. */
 #define FRAGMENT_TICKS ((__u32)(30 * SECOND_NS >> 20))
 
@@ -257,6 +260,8 @@ static long ask_cpu(__u32 cpu, struct asking *asking)
 	    *(volatile __u32 *)&set->marks[work->way & (BALANCE_WAYS - 1)] !=
 		    (__u32)(asking->hash >> 32 | 1))
 		return 0;
+	if (-work->idle < AHEAD_TICKS)
+		work->idle = 0;
 	if (!real_of_found(work, asking->idle_max) ||
 	    (asking->real != BALANCE_NONE && work->idle >= asking->idle))
 		return 0;

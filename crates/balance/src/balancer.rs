@@ -120,6 +120,9 @@ impl Guard {
 /// wrote (100 ns each).
 pub const ASKED_PER_NEW_FLOW: u32 = 8;
 
+/// A second, in [`ticks`]: so far ahead another CPU's clock may be, which it reads once a tick.
+const AHEAD_TICKS: u32 = (SECOND_NS >> 20) as u32;
+
 /// What one CPU remembers.
 #[derive(Clone, Debug)]
 struct Memory {
@@ -424,6 +427,7 @@ impl Balancer {
         let found = others.filter_map(|cpu| {
             let flows = &self.memories[cpu].flows;
             let (flow, idle) = flows.get(flows.find(key, hash)?, ticks(now_ns));
+            let idle = if idle.wrapping_neg() < AHEAD_TICKS { 0 } else { idle };
             (self.may_take(&flow, now_ns) && idle <= idle_max).then_some((idle, flow.real))
         });
         // The first of equals.

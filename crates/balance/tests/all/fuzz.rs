@@ -1,5 +1,6 @@
 //! Whatever frames say: no panic, each in one place, and nothing goes out that should not.
 
+use crate::support::frames::{ACK, End, SYN, end, tcp};
 use crate::support::random::{random_config, random_frame};
 use crate::support::{INTERFACE, Model, OURS, Plane, config, route};
 use ringside_balance::balancer::{Balancer, Count, Verdict};
@@ -92,6 +93,32 @@ fn any_bytes_are_decided_without_harm() {
             check(frame, &verdict, &tables);
         }
     });
+}
+
+/// CPUs read the clock once a tick, and not at the same moment.
+#[test]
+fn a_flow_is_found_whose_cpu_is_ahead() {
+    let text = "source_v4 = \"10.9.0.0/16\"\nchange_window_s = 0\n\
+                [[vip]]\nname = \"a\"\naddress = \"192.0.2.1\"\nprotocol = \"tcp\"\nslots = 251\n\
+                [[vip.real]]\naddress = \"10.0.0.51\"\n";
+    let more = format!("{text}[[vip.real]]\naddress = \"10.0.0.52\"\n");
+    let now_ns = 1 << 40;
+    for (ahead_ns, is_found) in [(4_000_000, true), (900_000_000, true), (2_000_000_000, false)] {
+        let tables = Tables::new(&config(text), now_ns);
+        let mut balancer = Balancer::new(INTERFACE, tables, 1024, 3).with_cpus(2);
+        let client = |port| End([198, 51, 100, 1].into(), port);
+        for port in 1..=50 {
+            let frame = tcp(client(port), end("192.0.2.1 80"), SYN, 0);
+            balancer.decide(&frame, now_ns + ahead_ns, &mut route);
+        }
+        balancer.change(balancer.tables().next(&config(&more), now_ns), now_ns);
+        balancer.go_to_cpu(1);
+        for port in 1..=50 {
+            balancer.decide(&tcp(client(port), end("192.0.2.1 80"), ACK, 0), now_ns, &mut route);
+        }
+        let found = balancer.counts(0)[Count::Moved as usize];
+        assert_eq!(found, if is_found { 50 } else { 0 }, "{ahead_ns}");
+    }
 }
 
 /// Two balancers with the same text send a flow to the same real, whatever they saw before.
