@@ -245,11 +245,15 @@ impl<'o> Runner<'o> {
             ("RINGSIDE_SKIPS", self.skips.clone().into()),
             ("RUST_BACKTRACE", "1".into()),
         ];
-        variables.push(match self.order.length {
+        variables.extend(match self.order.length {
             // Clearing memory costs a virtual machine 3 ms a MiB: that of the default would take
             // longer than most tests.
-            Length::Short => ("RINGSIDE_RING_SIZE", "16MiB".into()),
-            Length::Long => ("RINGSIDE_BIN", self.target.join("release/ringside").into()),
+            Length::Short => vec![("RINGSIDE_RING_SIZE", "16MiB".into())],
+            // Random cases are others each time: those that fail are printed.
+            Length::Long => vec![
+                ("RINGSIDE_BIN", self.target.join("release/ringside").into()),
+                ("PROPTEST_RNG_SEED", std::process::id().to_string().into()),
+            ],
         });
         let schedule = Schedule {
             children: &self.children,

@@ -17,10 +17,11 @@ use std::sync::Arc;
 /// Where else records go.
 #[derive(Args)]
 pub struct OutletArgs {
-    /// Send records to a server too: clickhouse://HOST:PORT/DATABASE/TABLE, otlp://HOST:PORT/PATH
-    /// or s3://HOST:PORT/BUCKET/PREFIX, with TLS clickhouse+https://, otlp+https://, s3+https://.
-    /// Several times for several. Without a port it is 8123 (with TLS 8443), 4318, or 80 (443),
-    /// without a table the subcommand's name, without a path /v1/logs.
+    /// Send records to a server too: clickhouse://HOST:PORT/DATABASE/TABLE,
+    /// kafka://HOST:PORT/TOPIC, otlp://HOST:PORT/PATH or s3://HOST:PORT/BUCKET/PREFIX, with TLS
+    /// clickhouse+https://, kafka+tls://, otlp+https://, s3+https://. Several times for several.
+    /// Without a port it is 8123 (with TLS 8443), 9092 (9093), 4318, or 80 (443), without a table
+    /// or topic the subcommand's name, without a path /v1/logs.
     #[arg(long, value_name = "SERVER")]
     outlet: Vec<Address>,
 
@@ -65,7 +66,8 @@ impl OutletArgs {
         let all = |is_so: fn(&Address) -> bool| self.outlet.iter().all(is_so);
         ensure!(
             self.outlet_ca.is_none() || !all(|address| !address.is_encrypted),
-            "--outlet-ca is for servers with TLS: clickhouse+https://, otlp+https://, s3+https://"
+            "--outlet-ca is for servers with TLS: clickhouse+https://, kafka+tls://, \
+             otlp+https://, s3+https://"
         );
         ensure!(
             self.outlet_user_file.is_none() || !all(|address| address.user.is_some()),
@@ -120,7 +122,9 @@ impl OutletArgs {
             address.user = address.user.or_else(|| user.clone());
             let usual = match address.place {
                 Place::S3 { .. } => Options::of_objects(),
-                Place::ClickHouse { .. } | Place::Otlp { .. } => Options::default(),
+                Place::ClickHouse { .. } | Place::Kafka { .. } | Place::Otlp { .. } => {
+                    Options::default()
+                }
             };
             let outlet = Outlet::open::<R>(&address, kind, &options(usual))?;
             outputs.add_server(outlet.watch());
@@ -134,7 +138,7 @@ impl OutletArgs {
     /// The threads of live runs are there before the run gives up its rights.
     fn give_up_first(&self) -> Begin {
         let spool: Vec<_> = self.outlet_spool.iter().cloned().collect();
-        let ports: Vec<_> = self.outlet.iter().map(Address::port).collect();
-        Begin(Arc::new(move || privileges::confine_sender(&spool, &ports)))
+        let ports: Option<Vec<_>> = self.outlet.iter().map(Address::port).collect();
+        Begin(Arc::new(move || privileges::confine_sender(&spool, ports.as_deref())))
     }
 }

@@ -69,7 +69,7 @@ impl StoreArgs {
 
 /// The threads of live runs are there before the run gives up its rights.
 fn give_up_first(directory: PathBuf) -> Begin {
-    Begin(Arc::new(move || privileges::confine_sender(std::slice::from_ref(&directory), &[])))
+    Begin(Arc::new(move || privileges::confine_sender(std::slice::from_ref(&directory), Some(&[]))))
 }
 
 /// Refuses a live run of root's a folder that only another user writes: the thread that writes

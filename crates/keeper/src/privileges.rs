@@ -73,7 +73,7 @@ pub fn give_up(
     let for_files = needed_for_files(directories, others)?;
     keep_only(needed_for_maps() | for_files)?;
     let written = directories.iter().chain(others).map(PathBuf::as_path);
-    confine(&[], written, &[], Role::Worker { runs_programs });
+    confine(&[], written, Some(&[]), Role::Worker { runs_programs });
     Ok(!for_files.is_empty())
 }
 
@@ -120,13 +120,13 @@ fn is_readable(path: &Path) -> bool {
 }
 
 /// Has the calling thread, and those that it starts, open no other files than those below the
-/// directories `held` and `written` and those that tell of the system, speak TCP to `ports` alone,
-/// and make the system calls of `role`; as far as the kernel can. After [`keep_only`], of whose
-/// promise it makes use.
+/// directories `held` and `written` and those that tell of the system, speak TCP to `ports` alone
+/// (`None`: to all), and make the system calls of `role`; as far as the kernel can. After
+/// [`keep_only`], of whose promise it makes use.
 pub fn confine<'p>(
     held: &[BorrowedFd<'_>],
     written: impl IntoIterator<Item = &'p Path>,
-    ports: &[u16],
+    ports: Option<&[u16]>,
     role: Role,
 ) {
     match reach::confine(held, written, ports) {
@@ -140,8 +140,8 @@ pub fn confine<'p>(
 }
 
 /// Leaves a thread that sends to servers, and was started before the run gave up what it does not
-/// need, no capability, and files below `written` and TCP to `ports` alone.
-pub fn confine_sender(written: &[PathBuf], ports: &[u16]) {
+/// need, no capability, and files below `written` and TCP to `ports` alone (`None`: to all).
+pub fn confine_sender(written: &[PathBuf], ports: Option<&[u16]>) {
     if let Err(error) = keep_only(CapabilitySet::empty()) {
         tracing::warn!("a thread that sends to servers keeps its privileges: {error:#}");
     }
@@ -237,7 +237,7 @@ mod tests {
         let servers = [0; 2].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [server, stranger] = servers.each_ref().map(|it| it.local_addr().unwrap());
         apart(|| {
-            confine_sender(std::slice::from_ref(&spool), &[server.port()]);
+            confine_sender(std::slice::from_ref(&spool), Some(&[server.port()]));
             assert_eq!(status("CapEff"), "0000000000000000");
             std::net::TcpStream::connect(("localhost", server.port())).unwrap();
             fs::write(spool.join("batch"), b"x").unwrap();

@@ -298,7 +298,7 @@ impl Keeper {
         }
         let held: Vec<_> = self.left.directories().map(AsFd::as_fd).collect();
         let places = places.iter().map(PathBuf::as_path);
-        privileges::confine(&held, places, &[], Role::Keeper { puts_back });
+        privileges::confine(&held, places, Some(&[]), Role::Keeper { puts_back });
     }
 
     /// What the worker's end means: its status is passed on, or what it left is finished.

@@ -2,17 +2,22 @@
 
 use crate::clickhouse::create_table;
 use crate::error::OutletError;
+use ringside_kafka::Mechanism;
 use ringside_record::Record;
+use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use ureq::http::Uri;
 
 /// What addresses begin with: the kind of server, with TLS or without. The one that is written back
 /// comes first.
-const SCHEMES: [(&str, Kind, bool); 8] = [
+const SCHEMES: [(&str, Kind, bool); 11] = [
     ("clickhouse", Kind::ClickHouse, false),
     ("clickhouse+https", Kind::ClickHouse, true),
     ("clickhouses", Kind::ClickHouse, true),
+    ("kafka", Kind::Kafka, false),
+    ("kafka+tls", Kind::Kafka, true),
+    ("kafkas", Kind::Kafka, true),
     ("otlp", Kind::Otlp, false),
     ("otlp+https", Kind::Otlp, true),
     ("otlps", Kind::Otlp, true),
@@ -21,7 +26,7 @@ const SCHEMES: [(&str, Kind, bool); 8] = [
 ];
 
 /// What is said of anything else.
-const NO_SCHEME: &str = "it does not begin with clickhouse://, otlp:// or s3://";
+const NO_SCHEME: &str = "it does not begin with clickhouse://, kafka://, otlp:// or s3://";
 
 /// Path of OTLP over HTTP, by its specification.
 const OTLP_PATH: &str = "/v1/logs";
@@ -33,13 +38,19 @@ const BUCKET_BYTES_MAX: usize = 63;
 /// Longest prefix: a key has at most 1,024 bytes, and a batch's name and folders follow.
 const PREFIX_BYTES_MAX: usize = 800;
 
+/// Longest name of a topic, by Kafka's own rules.
+const TOPIC_BYTES_MAX: usize = 249;
+
+/// Brokers that are asked first: any of them names the others.
+const BROKERS_MAX: usize = 16;
+
 /// Longest name of a database or a table.
 const NAME_BYTES_MAX: usize = 100;
 
 /// A server, and where records go there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// `HOST:PORT`, with brackets around IPv6.
+    /// `HOST:PORT`, with brackets around IPv6; of Kafka several, with commas between them.
     pub host: String,
     /// The server is asked by TLS.
     pub is_encrypted: bool,
@@ -59,6 +70,13 @@ pub enum Place {
         /// Its name; that of the records' kind if none was written.
         table: Option<String>,
     },
+    /// A topic of Kafka.
+    Kafka {
+        /// Its name; that of the records' kind if none was written.
+        topic: Option<String>,
+        /// How the password is shown, if it was written.
+        mechanism: Option<Mechanism>,
+    },
     /// Log records of OpenTelemetry.
     Otlp {
         /// Path of the service.
@@ -77,17 +95,20 @@ pub enum Place {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     ClickHouse,
+    Kafka,
     Otlp,
     S3,
 }
 
 impl Kind {
-    /// The usual port, with TLS or without: of ClickHouse's HTTP interface, of OTLP over HTTP by
-    /// its specification, of HTTP.
+    /// The usual port, with TLS or without: of ClickHouse's HTTP interface, of Kafka's examples, of
+    /// OTLP over HTTP by its specification, of HTTP.
     fn port(self, is_encrypted: bool) -> u16 {
         match (self, is_encrypted) {
             (Kind::ClickHouse, false) => 8123,
             (Kind::ClickHouse, true) => 8443,
+            (Kind::Kafka, false) => 9092,
+            (Kind::Kafka, true) => 9093,
             (Kind::Otlp, _) => 4318,
             (Kind::S3, false) => 80,
             (Kind::S3, true) => 443,
@@ -105,6 +126,10 @@ impl FromStr for Address {
         let begin = text.split_once("://").map_or("", |(scheme, _)| scheme);
         let scheme = SCHEMES.into_iter().find(|(scheme, ..)| *scheme == begin);
         let (_, kind, is_encrypted) = scheme.ok_or_else(|| wrong(NO_SCHEME))?;
+        let (text, more) = match kind {
+            Kind::Kafka => first_broker(text),
+            _ => (Cow::Borrowed(text), ""),
+        };
         let uri: Uri = text.parse().map_err(|_| wrong("a character or the port is not allowed"))?;
         let authority = uri.authority().ok_or_else(|| wrong("the host is missing"))?;
         if authority.host().is_empty() || authority.host() == "[]" {
@@ -116,24 +141,71 @@ impl FromStr for Address {
         if has_port && authority.port_u16().is_none_or(|port| port == 0) {
             return Err(wrong("the port is no number from 1 to 65535"));
         }
-        let region = match uri.query().map(|query| query.strip_prefix("region=")) {
-            None => None,
-            Some(Some(region)) if kind == Kind::S3 && is_region(region) => Some(region.to_owned()),
-            Some(_) if kind == Kind::S3 => return Err(wrong("behind ? stands region=NAME")),
-            Some(_) => return Err(wrong("what follows ? has no meaning here")),
-        };
         let user = authority.as_str().rsplit_once('@').map(|(user, _)| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             (name.to_owned(), password.to_owned())
         });
         let place = match kind {
+            Kind::S3 => bucket(uri.path(), uri.query()).map_err(wrong)?,
+            Kind::Kafka => topic(uri.path(), uri.query()).map_err(wrong)?,
+            _ if uri.query().is_some() => return Err(wrong("what follows ? has no meaning here")),
             Kind::ClickHouse => table(uri.path()).map_err(wrong)?,
             Kind::Otlp => service(uri.path()),
-            Kind::S3 => bucket(uri.path(), region).map_err(wrong)?,
         };
-        let port = authority.port_u16().unwrap_or(kind.port(is_encrypted));
-        Ok(Address { host: format!("{}:{port}", authority.host()), is_encrypted, user, place })
+        let usual = kind.port(is_encrypted);
+        let port = authority.port_u16().unwrap_or(usual);
+        let mut host = format!("{}:{port}", authority.host());
+        for other in more.split(',').filter(|other| !other.is_empty()) {
+            host += &format!(",{}", broker(other, usual).map_err(wrong)?);
+        }
+        if host.matches(',').count() >= BROKERS_MAX {
+            return Err(wrong("it names more than 16 brokers: any of them names the others"));
+        }
+        Ok(Address { host, is_encrypted, user, place })
     }
+}
+
+/// The text with the first of several brokers alone, and the others.
+fn first_broker(text: &str) -> (Cow<'_, str>, &str) {
+    let begin = text.find("://").map_or(0, |at| at + 3);
+    let end = text[begin..].find(['/', '?']).map_or(text.len(), |at| begin + at);
+    let hosts_at = text[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
+    match text[hosts_at..end].split_once(',') {
+        None => (Cow::Borrowed(text), ""),
+        Some((first, more)) => {
+            (Cow::Owned([&text[..hosts_at], first, &text[end..]].concat()), more)
+        }
+    }
+}
+
+/// Another broker, with its port.
+fn broker(text: &str, usual_port: u16) -> Result<String, &'static str> {
+    let one: Address = format!("kafka://{text}")
+        .parse()
+        .map_err(|_| "brokers are HOST:PORT with commas between them")?;
+    let has_port = one.host.len() == text.len();
+    Ok(if has_port { one.host } else { format!("{text}:{usual_port}") })
+}
+
+fn topic(path: &str, query: Option<&str>) -> Result<Place, &'static str> {
+    let topic = path.trim_matches('/');
+    let is_of = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_topic = topic.len() <= TOPIC_BYTES_MAX && !matches!(topic, "." | "..");
+    if !is_topic || !topic.bytes().all(is_of) {
+        return Err("a topic has up to 249 letters, digits and ._-");
+    }
+    let mechanism = match query.map(|query| query.strip_prefix("sasl=")) {
+        None => None,
+        Some(name) => Some(
+            name.and_then(mechanism)
+                .ok_or("behind ? stands sasl=plain, sasl=scram-sha-256 or sasl=scram-sha-512")?,
+        ),
+    };
+    Ok(Place::Kafka { topic: (!topic.is_empty()).then(|| topic.to_owned()), mechanism })
+}
+
+fn mechanism(name: &str) -> Option<Mechanism> {
+    Mechanism::EACH.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
 }
 
 fn table(path: &str) -> Result<Place, &'static str> {
@@ -172,7 +244,12 @@ fn is_region(name: &str) -> bool {
     (1..=BUCKET_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_of)
 }
 
-fn bucket(path: &str, region: Option<String>) -> Result<Place, &'static str> {
+fn bucket(path: &str, query: Option<&str>) -> Result<Place, &'static str> {
+    let region = match query.map(|query| query.strip_prefix("region=")) {
+        None => None,
+        Some(Some(region)) if is_region(region) => Some(region.to_owned()),
+        Some(_) => return Err("behind ? stands region=NAME"),
+    };
     let path = path.trim_matches('/');
     let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
     let is_of = |text: &str, more: &[u8]| {
@@ -200,6 +277,7 @@ impl Address {
     fn scheme(&self) -> &'static str {
         let kind = match &self.place {
             Place::ClickHouse { .. } => Kind::ClickHouse,
+            Place::Kafka { .. } => Kind::Kafka,
             Place::Otlp { .. } => Kind::Otlp,
             Place::S3 { .. } => Kind::S3,
         };
@@ -209,17 +287,21 @@ impl Address {
         SCHEMES.into_iter().find(is_it).map_or("", |(scheme, ..)| scheme)
     }
 
-    /// The server's port.
-    pub fn port(&self) -> u16 {
-        let port = self.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        port.unwrap_or_default()
+    /// The server's port; `None` of Kafka's brokers, which name others, of any port.
+    pub fn port(&self) -> Option<u16> {
+        match self.place {
+            Place::Kafka { .. } => None,
+            _ => self.host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
+        }
     }
 
-    /// The same with the table of a kind of records, where none was written.
+    /// The same with the table or topic of a kind of records, where none was written.
     pub fn for_records(&self, kind: &str) -> Address {
         let mut address = self.clone();
-        if let Place::ClickHouse { table, .. } = &mut address.place {
-            table.get_or_insert_with(|| kind.to_owned());
+        if let Place::ClickHouse { table: name, .. } | Place::Kafka { topic: name, .. } =
+            &mut address.place
+        {
+            name.get_or_insert_with(|| kind.to_owned());
         }
         address
     }
@@ -230,7 +312,7 @@ impl Address {
             Place::ClickHouse { database, table } => {
                 Some(create_table::<R>(&table_name(database, table.as_deref(), kind)))
             }
-            Place::Otlp { .. } | Place::S3 { .. } => None,
+            Place::Kafka { .. } | Place::Otlp { .. } | Place::S3 { .. } => None,
         }
     }
 
@@ -238,10 +320,12 @@ impl Address {
     pub(crate) fn folder(&self, kind: &str) -> String {
         let mut folder = format!("{kind}-");
         let mut place = self.clone();
-        if let Place::S3 { region, .. } = &mut place.place {
-            // How a server is asked, and not where records go: the right one delivers what a wrong
-            // one left.
-            *region = None;
+        // How a server is asked, and not where records go: the right way delivers what a wrong one
+        // left.
+        match &mut place.place {
+            Place::S3 { region, .. } => *region = None,
+            Place::Kafka { mechanism, .. } => *mechanism = None,
+            Place::ClickHouse { .. } | Place::Otlp { .. } => {}
         }
         for byte in place.to_string().bytes() {
             match byte {
@@ -270,6 +354,11 @@ impl Display for Address {
         match &self.place {
             Place::ClickHouse { database, table: Some(table) } => write!(f, "/{database}/{table}"),
             Place::ClickHouse { database, table: None } => write!(f, "/{database}"),
+            Place::Kafka { topic, mechanism } => {
+                write!(f, "/{}", topic.as_deref().unwrap_or_default())?;
+                let name = mechanism.map(|mechanism| mechanism.name().to_ascii_lowercase());
+                name.map_or(Ok(()), |name| write!(f, "?sasl={name}"))
+            }
             Place::Otlp { path } => f.write_str(path),
             Place::S3 { path, region: None } => write!(f, "/{path}"),
             Place::S3 { path, region: Some(region) } => write!(f, "/{path}?region={region}"),
@@ -296,6 +385,12 @@ mod tests {
             ("clickhouse://me:secret@h:1/net/", "clickhouse://me@h:1/net/dns"),
             ("otlp://127.0.0.1", "otlp://127.0.0.1:4318/v1/logs"),
             ("otlp://h:9428/insert/v1/logs", "otlp://h:9428/insert/v1/logs"),
+            ("kafka://h", "kafka://h:9092/dns"),
+            ("kafkas://h/a.b-c", "kafka+tls://h:9093/a.b-c"),
+            (
+                "kafka+tls://me:secret@a,b:1,[::1]/t?sasl=scram-sha-512",
+                "kafka+tls://me@a:9093,b:1,[::1]:9093/t?sasl=scram-sha-512",
+            ),
             ("clickhouses://h/net", "clickhouse+https://h:8443/net/dns"),
             ("clickhouse+https://me:secret@h:9/net/t", "clickhouse+https://me@h:9/net/t"),
             ("otlps://[::1]", "otlp+https://[::1]:4318/v1/logs"),
@@ -320,7 +415,15 @@ mod tests {
     fn what_is_no_outlet_is_refused_with_the_reason() {
         let cases = [
             ("127.0.0.1:8123", "begin with"),
-            ("kafka://h/t", "begin with"),
+            ("mysql://h/t", "begin with"),
+            ("kafka://h/a b", "character"),
+            ("kafka://h/a/b", "a topic has"),
+            ("kafka://h/..", "a topic has"),
+            ("kafka://h/t?sasl=gssapi", "sasl=plain"),
+            ("kafka://h,/x:/t", "a topic has"),
+            ("kafka://h,g:0/t", "commas"),
+            ("kafka://h,me@g/t", "the host"),
+            ("kafka://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/t", "16 brokers"),
             ("clickhouse://h:8123", "database is missing"),
             ("clickhouse://h/a/b/c", "more than a database"),
             ("clickhouse://h/a`b", "character"),

@@ -10,8 +10,8 @@ pub enum OutletError {
     /// Text that names no outlet.
     #[error(
         "{text} is no outlet: {reason}; write clickhouse://HOST:PORT/DATABASE/TABLE, \
-         otlp://HOST:PORT/PATH or s3://HOST:PORT/BUCKET/PREFIX, with TLS clickhouse+https://, \
-         otlp+https:// or s3+https://"
+         kafka://HOST:PORT/TOPIC, otlp://HOST:PORT/PATH or s3://HOST:PORT/BUCKET/PREFIX, with TLS \
+         clickhouse+https://, kafka+tls://, otlp+https:// or s3+https://"
     )]
     Address {
         /// What was written, without a password.
@@ -43,6 +43,14 @@ pub enum OutletError {
         path: PathBuf,
         /// What is wrong with it.
         reason: &'static str,
+    },
+    /// Kafka's client cannot be used.
+    #[error("{outlet}: {source}")]
+    Kafka {
+        /// The outlet.
+        outlet: String,
+        /// Why.
+        source: ringside_kafka::KafkaError,
     },
     /// A spool that is too small.
     #[error("a spool of {bytes} bytes is too small; give it at least {least}")]

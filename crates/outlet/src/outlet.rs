@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::error::OutletError;
 use crate::files::Folder;
 use crate::http::Client;
+use crate::kafka::Kafka;
 use crate::options::{Options, SpoolOptions};
 use crate::otlp::{self, Otlp};
 use crate::s3::{S3, Target};
@@ -19,6 +20,7 @@ use crate::store::{Store, StoreOptions};
 use crate::trust;
 use ringside_core::Timestamp;
 use ringside_flow::{RecordSums, SinkCounts};
+use ringside_kafka::{Library, Settings};
 use ringside_logs::{LogCounts, Logged};
 use ringside_record::{LineFormat, LineWriter, Record, Row};
 use std::sync::{Arc, Mutex};
@@ -63,30 +65,49 @@ impl Outlet {
     ///
     /// # Errors
     /// The spool cannot be used, or another process uses it; a thread cannot be started; there are
-    /// no certificates by which a server with TLS would be known.
+    /// no certificates by which a server with TLS would be known, or no client of Kafka.
     pub fn open<R: Record>(
         address: &Address,
         kind: &str,
         options: &Options,
     ) -> Result<Outlet, OutletError> {
         let address = address.for_records(kind);
-        let tls = address.is_encrypted.then(|| trust::config(options.authorities.as_deref()));
-        let client = Client::new(address.user.as_ref(), tls.transpose()?);
+        let authorities = options.authorities.as_deref();
+        let client = || -> Result<Client, OutletError> {
+            let tls = address.is_encrypted.then(|| trust::config(authorities));
+            Ok(Client::new(address.user.as_ref(), tls.transpose()?))
+        };
         let (engine, shape): (Box<dyn Engine>, Shape) = match &address.place {
             Place::ClickHouse { database, table } => {
                 let table = table_name(database, table.as_deref(), kind);
                 let create = options.creates_table.then(|| clickhouse::create_table::<R>(&table));
-                let engine = ClickHouse::new(client, &address.origin(), &table, create);
+                let engine = ClickHouse::new(client()?, &address.origin(), &table, create);
                 (Box::new(engine), Shape::Lines(lines()))
             }
+            Place::Kafka { topic, mechanism } => {
+                let failed = |source| OutletError::Kafka { outlet: address.to_string(), source };
+                let library = Library::find().map_err(failed)?;
+                let settings = Settings {
+                    brokers: address.host.clone(),
+                    topic: topic.clone().unwrap_or_else(|| kind.to_owned()),
+                    authorities: address
+                        .is_encrypted
+                        .then(|| trust::pem(authorities))
+                        .transpose()?,
+                    user: address.user.clone(),
+                    mechanism: mechanism.unwrap_or_default(),
+                    ..Settings::default()
+                };
+                (Box::new(Kafka::new(library, settings)), Shape::Lines(lines()))
+            }
             Place::Otlp { path } => {
-                let engine = Otlp::new(client, &address.origin(), path);
+                let engine = Otlp::new(client()?, &address.origin(), path);
                 (Box::new(engine), Shape::LogRecord(kind.to_owned()))
             }
             Place::S3 { path, region } => {
                 let (origin, key) = (&address.origin(), address.user.as_ref());
                 let target = Target { origin, path, region: region.as_deref(), key };
-                let engine = S3::new(client, Columnar::of::<R>(kind), &target, kind);
+                let engine = S3::new(client()?, Columnar::of::<R>(kind), &target, kind);
                 (Box::new(engine), Shape::Lines(lines()))
             }
         };

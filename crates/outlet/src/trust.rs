@@ -4,6 +4,8 @@
 //! them any more.
 
 use crate::error::OutletError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{CertificateError, Error, RootCertStore};
@@ -16,20 +18,38 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 /// Longest file: all authorities that browsers know are a fifth of it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Longest line of a certificate's text (RFC 7468).
+const PEM_LINE_BYTES: usize = 64;
+
 /// What webpki says of a server that shows the certificate of an authority, as `openssl req -x509`
 /// makes it. Only its text leads out of rustls.
 const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
 
 /// TLS with servers for which an authority of `file` vouches, or of the system if there is none.
 pub(crate) fn config(file: Option<&Path>) -> Result<TlsConfig, OutletError> {
-    let roots = match file {
-        Some(path) => of_file(path)?,
-        None => of_system()?,
-    };
+    let roots = roots(file)?;
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::Specific(Arc::new(roots)))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build())
+}
+
+/// The same authorities as PEM, for who reads them by another library.
+pub(crate) fn pem(file: Option<&Path>) -> Result<String, OutletError> {
+    let mut text = String::new();
+    for root in roots(file)? {
+        text += "-----BEGIN CERTIFICATE-----\n";
+        for line in STANDARD.encode(root.der()).as_bytes().chunks(PEM_LINE_BYTES) {
+            text.extend(line.iter().copied().map(char::from));
+            text.push('\n');
+        }
+        text += "-----END CERTIFICATE-----\n";
+    }
+    Ok(text)
+}
+
+fn roots(file: Option<&Path>) -> Result<Vec<Certificate<'static>>, OutletError> {
+    file.map_or_else(of_system, of_file)
 }
 
 fn of_system() -> Result<Vec<Certificate<'static>>, OutletError> {

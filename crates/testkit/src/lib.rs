@@ -14,6 +14,7 @@ pub mod driver_ring;
 pub mod fakes;
 pub mod fuzz;
 pub mod judge;
+pub mod kafka;
 pub mod netmap;
 pub mod quic;
 pub mod random;

@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-netdev", 2),
     ("ringside-dpdk", 2),
     ("ringside-pfring", 2),
+    ("ringside-kafka", 2),
     ("ringside-store", 2),
     ("ringside-inspect", 2),
     ("ringside-record", 2),

@@ -11,7 +11,7 @@ const SYS: &str = "sys";
 /// Crates whose interface is C: who calls them, or what they call, hands over pointers, so that no
 /// safe function can have these signatures. Such a crate is a shell: a new one is named here, in
 /// docs/STYLE.md and in docs/ARCHITECTURE.md.
-const FFI_CRATES: &[&str] = &["client-c", "dpdk", "pcap", "pfring"];
+const FFI_CRATES: &[&str] = &["client-c", "dpdk", "kafka", "pcap", "pfring"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 

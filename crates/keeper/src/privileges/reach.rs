@@ -30,21 +30,25 @@ const KNOWN: ABI = ABI::V5;
 
 /// Confines the calling thread, and those that it starts: files below the directories `held` and
 /// `written` may be made, written and deleted, and what tells of the system read. Of a directory
-/// that is not there yet it is what it lies in. To `ports` of other hosts, whose names may be
-/// looked up then, TCP is open. `None` where the kernel cannot.
+/// that is not there yet it is what it lies in. To `ports` of other hosts, or to all (`None`), TCP
+/// is open, and names of hosts may be looked up then. `None` where the kernel cannot.
 ///
 /// # Errors
 /// One of the directories cannot be opened, or the system refused.
 pub fn confine<'p>(
     held: &[BorrowedFd<'_>],
     written: impl IntoIterator<Item = &'p Path>,
-    ports: &[u16],
+    ports: Option<&[u16]>,
 ) -> anyhow::Result<Option<()>> {
+    let tcp = match ports {
+        Some(_) => AccessNet::from_all(KNOWN),
+        None => AccessNet::from_all(KNOWN) & !AccessNet::ConnectTcp,
+    };
     let (all, read) = (AccessFs::from_all(KNOWN), AccessFs::from_read(KNOWN));
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
-        .handle_access(AccessNet::from_all(KNOWN))?
+        .handle_access(tcp)?
         .create()?
         .add_rules(path_beneath_rules(READ, read & !AccessFs::Execute))?;
     let write = all & !AccessFs::Execute;
@@ -55,10 +59,10 @@ pub fn confine<'p>(
         let there = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
         rules = rules.add_rule(PathBeneath::new(PathFd::new(there)?, write))?;
     }
-    if !ports.is_empty() {
+    if ports.is_none_or(|ports| !ports.is_empty()) {
         rules = rules.add_rules(path_beneath_rules(NAMES, read & !AccessFs::Execute))?;
     }
-    for &port in ports {
+    for &port in ports.unwrap_or_default() {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     let status = rules.restrict_self()?;
@@ -80,7 +84,7 @@ mod tests {
         std::fs::write(at("secret"), b"x").unwrap();
         let kept = std::fs::File::open(at("secret")).unwrap();
         apart(|| {
-            if confine(&[held.as_fd()], [&*at("rec")], &[]).unwrap().is_none() {
+            if confine(&[held.as_fd()], [&*at("rec")], Some(&[])).unwrap().is_none() {
                 ringside_testkit::skip("only_what_was_named", "this kernel has no Landlock");
                 return;
             }

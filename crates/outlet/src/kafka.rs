@@ -1,0 +1,96 @@
+//! Kafka: a record is a message, a batch a transaction.
+//!
+//! A producer is called like the run whose batches it sends, and each transaction writes down the
+//! number of the batch that comes next. So a batch whose acknowledgement got lost is known again,
+//! also by another process that finds it in the spool: who reads committed messages alone has each
+//! record once.
+
+use crate::batch::Batch;
+use crate::engine::{Engine, Outcome};
+use ringside_kafka::{Failure, Library, Producer, Record, Settings};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+/// A topic of a cluster.
+pub(crate) struct Kafka {
+    library: Library,
+    settings: Settings,
+    current: Option<Current>,
+}
+
+/// The producer of a run.
+struct Current {
+    run: u128,
+    producer: Producer,
+    /// Number of the batch that comes next.
+    next: u64,
+}
+
+impl Kafka {
+    /// For records that go where `settings` say; the producer's name is chosen here.
+    pub fn new(library: Library, settings: Settings) -> Kafka {
+        Kafka { library, settings, current: None }
+    }
+
+    /// The producer of a batch's run.
+    fn of_run(&mut self, run: u128, time: Duration) -> Result<Current, Failure> {
+        match self.current.take() {
+            Some(current) if current.run == run => Ok(current),
+            // The one before goes first: two of them would have twice the connections.
+            other => {
+                drop(other);
+                let name = format!("ringside-{run:032x}");
+                let settings = Settings { name, ..self.settings.clone() };
+                let (producer, next) = Producer::start(self.library, &settings, time)?;
+                Ok(Current { run, producer, next })
+            }
+        }
+    }
+
+    fn send(&mut self, batch: &Batch, time: Duration) -> Result<Outcome, Failure> {
+        let until = Instant::now() + time;
+        let mut current = self.of_run(batch.run, time)?;
+        if batch.sequence < current.next {
+            self.current = Some(current);
+            return Ok(Outcome::acknowledged());
+        }
+        let lines = batch.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let keys: Vec<_> = lines.clone().map(key).collect();
+        let records = lines.zip(&keys).map(|(value, key)| {
+            let key = key.as_deref().map(str::as_bytes);
+            Record { key, value }
+        });
+        let next = batch.sequence + 1;
+        let left = until.saturating_duration_since(Instant::now());
+        let refused = current.producer.send(records, next, left)?;
+        self.current = Some(Current { next, ..current });
+        let reason = (refused > 0).then(|| "longer than librdkafka sends messages".to_owned());
+        Ok(Outcome::Acknowledged { refused, reason })
+    }
+}
+
+impl Engine for Kafka {
+    fn deliver(&mut self, batch: &Batch, time: Duration) -> Outcome {
+        match self.send(batch, time) {
+            Ok(outcome) => outcome,
+            Err(failure) if failure.is_final => Outcome::Refused(failure.reason),
+            // A topic, a right, a limit: an operator can put it right.
+            Err(failure) => Outcome::Failed(failure.reason),
+        }
+    }
+}
+
+/// What decides about a record's partition: its Community ID, so that what belongs to one
+/// connection is in one partition and in order. Without one any partition will do.
+fn key(line: &[u8]) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Keyed<'l> {
+        #[serde(borrow)]
+        community_id: Option<Cow<'l, str>>,
+    }
+    serde_json::from_slice::<Keyed<'_>>(line).ok()?.community_id
+}
+
+#[cfg(test)]
+mod tests;
