@@ -55,6 +55,8 @@ pub(crate) const NO_ERROR: c_int = 0;
 pub(crate) const QUEUE_FULL: c_int = -184;
 pub(crate) const TIMED_OUT: c_int = -185;
 pub(crate) const ALL_BROKERS_DOWN: c_int = -187;
+pub(crate) const NO_TLS: c_int = -181;
+pub(crate) const NOT_LET_IN: c_int = -169;
 pub(crate) const MESSAGE_TOO_LARGE: c_int = 10;
 pub(crate) const INVALID_RECORD: c_int = 87;
 

@@ -7,7 +7,7 @@ use crate::error::{Failure, KafkaError};
 use crate::library::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Room for the library's reason.
@@ -27,7 +27,7 @@ pub(crate) struct Handle {
     pub library: Library,
     pub client: NonNull<Client>,
     /// The library has a pointer to it until the client is gone.
-    said: Box<Mutex<Said>>,
+    said: Arc<Mutex<Said>>,
 }
 
 // SAFETY: the library's clients may be used from any thread (rdkafka.h: "librdkafka is completely
@@ -45,14 +45,14 @@ impl Handle {
 
     fn new(library: Library, kind: c_int, settings: &[(&str, &str)]) -> Result<Handle, KafkaError> {
         let config = Configured::new(library, settings)?;
-        let said: Box<Mutex<Said>> = Box::default();
+        let said: Arc<Mutex<Said>> = Arc::default();
         let api = library.api;
         let mut reason = [0; REASON_BYTES];
         // SAFETY: a configuration that is ours; what it points to outlives the client, and the
         // functions are of the types that they are called by. A client takes the configuration
         // over, unless it is null.
         let client = unsafe {
-            (api.rd_kafka_conf_set_opaque)(config.0, (&raw const *said).cast_mut().cast());
+            (api.rd_kafka_conf_set_opaque)(config.0, Arc::as_ptr(&said).cast_mut().cast());
             (api.rd_kafka_conf_set_log_cb)(config.0, None);
             (api.rd_kafka_conf_set_error_cb)(config.0, Some(on_error));
             if kind == PRODUCER {

@@ -1,8 +1,8 @@
 //! Batches, each by one transaction.
 
 use crate::api::{
-    ALL_BROKERS_DOWN, ANY_PARTITION, COPY, Error, MESSAGE_TOO_LARGE, NO_ERROR, QUEUE_FULL,
-    TIMED_OUT, Topic,
+    ALL_BROKERS_DOWN, ANY_PARTITION, COPY, Error, MESSAGE_TOO_LARGE, NO_ERROR, NO_TLS, NOT_LET_IN,
+    QUEUE_FULL, TIMED_OUT, Topic,
 };
 use crate::error::Failure;
 use crate::handle::{Handle, c_string, milliseconds};
@@ -13,7 +13,10 @@ use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-/// So often it is looked whether all brokers are away.
+/// After these there is no point in waiting for an answer.
+const VAIN: [i32; 3] = [ALL_BROKERS_DOWN, NOT_LET_IN, NO_TLS];
+
+/// So often it is looked whether it is one of them.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What one message is.
@@ -83,6 +86,7 @@ impl Producer {
 
     /// Takes the name from who had it before.
     fn shut_others_out(&self, until: Instant) -> Result<(), Failure> {
+        let mut said = None;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let slice = milliseconds(left.min(LOOK));
@@ -92,16 +96,13 @@ impl Producer {
             };
             let Some(refused) = self.taken(error) else { return Ok(()) };
             self.handle.poll(Duration::ZERO);
-            let said = self.handle.said();
-            let is_over = left.is_zero() || !refused.may_go_on;
-            match said.error {
-                Some((error, reason)) if is_over || error == ALL_BROKERS_DOWN => {
-                    return Err(Failure { reason, is_final: false });
-                }
-                None if is_over => return Err(Failure { reason: refused.reason, is_final: false }),
-                // Still under way: the next call goes on with it.
-                _ => {}
+            said = self.handle.said().error.or(said);
+            let is_vain = said.as_ref().is_some_and(|(error, _)| VAIN.contains(error));
+            if left.is_zero() || !refused.may_go_on || is_vain {
+                let reason = said.map_or(refused.reason, |(_, reason)| reason);
+                return Err(Failure { reason, is_final: false });
             }
+            // Still under way: the next call goes on with it.
         }
     }
 

@@ -422,7 +422,6 @@ mod tests {
             ("kafka://h/t?sasl=gssapi", "sasl=plain"),
             ("kafka://h,/x:/t", "a topic has"),
             ("kafka://h,g:0/t", "commas"),
-            ("kafka://h,me@g/t", "the host"),
             ("kafka://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/t", "16 brokers"),
             ("clickhouse://h:8123", "database is missing"),
             ("clickhouse://h/a/b/c", "more than a database"),

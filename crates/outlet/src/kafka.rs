@@ -7,6 +7,7 @@
 
 use crate::batch::Batch;
 use crate::engine::{Engine, Outcome};
+use crate::trust::UNKNOWN_AUTHORITY;
 use ringside_kafka::{Failure, Library, Producer, Record, Settings};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -76,9 +77,27 @@ impl Engine for Kafka {
             Ok(outcome) => outcome,
             Err(failure) if failure.is_final => Outcome::Refused(failure.reason),
             // A topic, a right, a limit: an operator can put it right.
-            Err(failure) => Outcome::Failed(failure.reason),
+            Err(failure) => Outcome::Failed(said(failure.reason)),
         }
     }
+}
+
+/// What librdkafka and OpenSSL say of servers that are not believed, and what to do about it here.
+const FIXES: [(&str, &str); 5] = [
+    ("self signed certificate", UNKNOWN_AUTHORITY),
+    ("broker certificate could not be verified", UNKNOWN_AUTHORITY),
+    (
+        "with SASL mechanism SCRAM",
+        "it does not let this user in, or librdkafka is older than 2.6.1, which Kafka 4 refuses",
+    ),
+    ("SASL authentication error", "it does not let this user in"),
+    ("SSL handshake failed", "it speaks no TLS at this port"),
+];
+
+/// The library's words, with what they mean for who runs this.
+fn said(reason: String) -> String {
+    let fix = FIXES.iter().find(|(words, _)| reason.contains(words));
+    fix.map_or(reason.clone(), |(_, fix)| format!("{fix} ({reason})"))
 }
 
 /// What decides about a record's partition: its Community ID, so that what belongs to one

@@ -21,6 +21,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Longest line of a certificate's text (RFC 7468).
 const PEM_LINE_BYTES: usize = 64;
 
+/// What is said of a server whose authority is not among those that are believed.
+pub(crate) const UNKNOWN_AUTHORITY: &str = "its certificate is of an authority that is not known \
+                                           here: name that one's with --outlet-ca FILE";
+
 /// What webpki says of a server that shows the certificate of an authority, as `openssl req -x509`
 /// makes it. Only its text leads out of rustls.
 const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
@@ -104,10 +108,7 @@ fn of_tls(error: &Error) -> String {
         };
     };
     let fix = match wrong {
-        CertificateError::UnknownIssuer => {
-            "its certificate is of an authority that is not known here: name that one's with \
-             --outlet-ca FILE"
-        }
+        CertificateError::UnknownIssuer => UNKNOWN_AUTHORITY,
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired: renew it there"
         }

@@ -50,6 +50,18 @@ fn the_key_is_the_community_id_if_there_is_one() {
 }
 
 #[test]
+fn what_the_library_says_has_the_fix_before_it() {
+    let of = |reason: &str| said(reason.to_owned());
+    let verify =
+        "ssl://h/bootstrap: SSL handshake failed: broker certificate could not be verified";
+    assert!(of(verify).starts_with("its certificate is of an authority"));
+    assert!(
+        of("h: SSL handshake failed: unexpected eof").contains("speaks no TLS at this port (h:")
+    );
+    assert_eq!(of("h: Connection refused"), "h: Connection refused");
+}
+
+#[test]
 fn batches_arrive_and_brokers_that_are_away_are_waited_for() {
     let test = "batches_arrive_and_brokers_that_are_away";
     let library = match Library::find() {
