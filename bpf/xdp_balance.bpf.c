@@ -71,6 +71,9 @@ static __always_inline int send_later_fragment(struct xdp_md *ctx, struct work *
 		count(work, COUNT_REMEMBERED);
 		return send_to_real(ctx);
 	}
+	found = find_vip(0, 0);
+	if (!found)
+		return XDP_PASS;
 	if (find_elsewhere(rest, work->hash, FRAGMENT_TICKS)) {
 		real = real_at(work->generation, work->found);
 		if (!real)
@@ -80,9 +83,6 @@ static __always_inline int send_later_fragment(struct xdp_md *ctx, struct work *
 		count(work, COUNT_MOVED);
 		return send_to_real(ctx);
 	}
-	found = find_vip(0, 0);
-	if (!found)
-		return XDP_PASS;
 	work->vip = found - 1;
 	return drop(work, COUNT_FRAGMENT);
 }

@@ -241,22 +241,31 @@ struct asking {
 	__u64 hash;
 	__u32 idle_max;
 	__u32 idle;  /* of what was found */
+	__u32 asked; /* sets that were read */
 	__u32 real;  /* BALANCE_NONE: nothing was */
 };
 
 /*
  * What another CPU writes meanwhile is not believed: it takes the mark away first. Where loads are
- * seen out of order a packet may, at worst, go where the flow in that place went before.
+ * seen out of order a flow may, at worst, go on where the flow in that place went before.
  */
 static long ask_cpu(__u32 cpu, struct asking *asking)
 {
+	struct balance_totals *total = bpf_map_lookup_elem(&balance_total, &cpu);
 	struct work *work = this_work();
 	struct balance_set *set;
+	int found;
 
-	if (!work || cpu == work->cpu)
+	/* One that saw no frame, as most that a machine may have, remembers nothing. */
+	if (!work || cpu == work->cpu || !total || !total->seen)
 		return 0;
+	asking->asked++;
 	set = set_on(cpu, asking->hash);
-	if (!set || !find_in(work, set, asking->rest, asking->hash) ||
+	if (!set)
+		return 0;
+	found = find_in(work, set, asking->rest, asking->hash);
+	asm volatile("" ::: "memory");
+	if (!found ||
 	    *(volatile __u32 *)&set->marks[work->way & (BALANCE_WAYS - 1)] !=
 		    (__u32)(asking->hash >> 32 | 1))
 		return 0;
@@ -277,7 +286,6 @@ static long ask_cpu(__u32 cpu, struct asking *asking)
 __alone int find_elsewhere(__u64 rest, __u64 hash, __u32 idle_max)
 {
 	struct asking asking = { .rest = rest, .hash = hash, .real = BALANCE_NONE };
-	__u32 others = config.cpus - 1;
 	struct work *work = this_work();
 	struct balance_settings *settings;
 	struct balance_guard *guard;
@@ -286,12 +294,12 @@ __alone int find_elsewhere(__u64 rest, __u64 hash, __u32 idle_max)
 		return 0;
 	settings = settings_of(work);
 	guard = guard_of(work);
-	if (!settings || !guard || (__u64)guard->asked + others >
-	    (__u64)settings->new_flows_max * BALANCE_ASKED_PER_NEW_FLOW)
+	if (!settings || !guard ||
+	    guard->asked >= (__u64)settings->new_flows_max * BALANCE_ASKED_PER_NEW_FLOW)
 		return 0;
-	guard->asked += others;
 	asking.idle_max = idle_max;
 	bpf_loop(config.cpus, ask_cpu, &asking, 0);
+	guard->asked += asking.asked;
 	work->found = asking.real;
 	return asking.real != BALANCE_NONE;
 }

@@ -128,6 +128,8 @@ const AHEAD_TICKS: u32 = (SECOND_NS >> 20) as u32;
 struct Memory {
     flows: FlowTable,
     guard: Guard,
+    /// A frame came to this CPU: others may ask it.
+    has_seen: bool,
 }
 
 /// A balancer.
@@ -159,7 +161,8 @@ impl Balancer {
     /// A balancer on one CPU, which remembers `flows` flows, a power of two, in a table of this
     /// secret seed.
     pub fn new(interface: Interface, tables: Tables, flows: usize, seed: u64) -> Balancer {
-        let memory = Memory { flows: FlowTable::new(flows, seed), guard: Guard::default() };
+        let memory =
+            Memory { flows: FlowTable::new(flows, seed), guard: Guard::default(), has_seen: false };
         let mut balancer = Balancer {
             interface,
             tables,
@@ -236,6 +239,7 @@ impl Balancer {
 
     /// What becomes of a frame at a time; `route` finds next hops.
     pub fn decide(&mut self, frame: &[u8], now_ns: u64, route: &mut Route<'_>) -> Verdict {
+        self.memories[self.cpu].has_seen = true;
         if !frame.starts_with(&self.interface.mac.0) {
             return Verdict::Pass;
         }
@@ -271,16 +275,16 @@ impl Balancer {
             let choice = Choice { vip, real: flow.real, spread: spread(hash) };
             return self.send(frame, packet, choice, false, route);
         }
+        let Some(vip_of_address) = self.tables.any_vip(packet.version, packet.destination) else {
+            return Verdict::Pass;
+        };
         if let Some(real) = self.remembered_elsewhere(&key, hash, FRAGMENT_TICKS, now_ns) {
             let vip = self.tables.reals[real as usize].vip;
             self.count(vip, Count::Moved);
             let choice = Choice { vip, real, spread: spread(hash) };
             return self.send(frame, packet, choice, false, route);
         }
-        match self.tables.any_vip(packet.version, packet.destination) {
-            Some(vip) => self.drop(vip, Count::Fragment),
-            None => Verdict::Pass,
-        }
+        self.drop(vip_of_address, Count::Fragment)
     }
 
     fn packet(
@@ -415,16 +419,16 @@ impl Balancer {
         idle_max: u32,
         now_ns: u64,
     ) -> Option<u32> {
-        let others = self.memories.len() as u32 - 1;
         let asked_max = self.tables.settings.new_flows_per_second_max;
         let guard = &mut self.memories[self.cpu].guard;
         guard.renew(now_ns);
-        if guard.asked + others > asked_max.saturating_mul(ASKED_PER_NEW_FLOW) {
+        if guard.asked >= asked_max.saturating_mul(ASKED_PER_NEW_FLOW) {
             return None;
         }
-        guard.asked += others;
-        let others = (0..self.memories.len()).filter(|cpu| *cpu != self.cpu);
-        let found = others.filter_map(|cpu| {
+        let is_asked = |cpu: &usize| *cpu != self.cpu && self.memories[*cpu].has_seen;
+        let others: Vec<usize> = (0..self.memories.len()).filter(is_asked).collect();
+        self.memories[self.cpu].guard.asked += others.len() as u32;
+        let found = others.into_iter().filter_map(|cpu| {
             let flows = &self.memories[cpu].flows;
             let (flow, idle) = flows.get(flows.find(key, hash)?, ticks(now_ns));
             let idle = if idle.wrapping_neg() < AHEAD_TICKS { 0 } else { idle };
@@ -461,7 +465,7 @@ impl Balancer {
     }
 
     fn remember(&mut self, vip: u32, key: &FlowKey, hash: u64, real: u32, now_ns: u64) {
-        let Memory { flows, guard } = &mut self.memories[self.cpu];
+        let Memory { flows, guard, .. } = &mut self.memories[self.cpu];
         guard.renew(now_ns);
         if guard.flows >= self.tables.settings.new_flows_per_second_max {
             return self.count(vip, Count::Guarded);

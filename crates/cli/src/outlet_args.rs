@@ -108,12 +108,12 @@ impl OutletArgs {
             folder: folder.clone(),
             bytes_max: self.outlet_spool_max,
         });
-        let options = |usual: Options| Options {
+        let options = |usual: Options, address: &Address| Options {
             spool: spool.clone(),
             waits_for_room: is_stored,
             creates_table: self.outlet_create,
             authorities: self.outlet_ca.clone(),
-            begin: if is_stored { Begin::default() } else { self.give_up_first() },
+            begin: if is_stored { Begin::default() } else { self.give_up_first(address) },
             ..usual
         };
         let user = self.outlet_user_file.as_deref().map(read_user).transpose()?;
@@ -126,7 +126,9 @@ impl OutletArgs {
                     Options::default()
                 }
             };
-            let outlet = Outlet::open::<R>(&address, kind, &options(usual))?;
+            let is_shown = !matches!(address.place, Place::Kafka { mechanism: Some(_), .. });
+            ensure!(is_shown || address.user.is_some(), "?sasl= is for an --outlet with a user");
+            let outlet = Outlet::open::<R>(&address, kind, &options(usual, &address))?;
             outputs.add_server(outlet.watch());
             Ok((address.for_records(kind).to_string(), outlet))
         };
@@ -135,10 +137,13 @@ impl OutletArgs {
         Ok(outlets)
     }
 
-    /// The threads of live runs are there before the run gives up its rights.
-    fn give_up_first(&self) -> Begin {
+    /// The threads of live runs are there before the run gives up its rights: those of an outlet
+    /// reach the spool and its server.
+    fn give_up_first(&self, address: &Address) -> Begin {
         let spool: Vec<_> = self.outlet_spool.iter().cloned().collect();
-        let ports: Option<Vec<_>> = self.outlet.iter().map(Address::port).collect();
-        Begin(Arc::new(move || privileges::confine_sender(&spool, ports.as_deref())))
+        let ports = address.port().map(|port| [port]);
+        Begin(Arc::new(move || {
+            privileges::confine_sender(&spool, ports.as_ref().map(|port| &port[..]))
+        }))
     }
 }

@@ -57,7 +57,9 @@ pub(crate) const TIMED_OUT: c_int = -185;
 pub(crate) const ALL_BROKERS_DOWN: c_int = -187;
 pub(crate) const NO_TLS: c_int = -181;
 pub(crate) const NOT_LET_IN: c_int = -169;
-pub(crate) const MESSAGE_TOO_LARGE: c_int = 10;
+pub(crate) const PURGED_UNDER_WAY: c_int = -151;
+pub(crate) const PURGED_IN_QUEUE: c_int = -152;
+pub(crate) const NO_RESOURCES: c_int = -194;
 pub(crate) const INVALID_RECORD: c_int = 87;
 
 /// `rd_kafka_topic_partition_t`.
@@ -128,6 +130,7 @@ macro_rules! functions {
 }
 
 functions! {
+    rd_kafka_version: unsafe extern "C" fn() -> c_int,
     rd_kafka_version_str: unsafe extern "C" fn() -> *const c_char,
     rd_kafka_conf_new: unsafe extern "C" fn() -> *mut Config,
     rd_kafka_conf_destroy: unsafe extern "C" fn(*mut Config),

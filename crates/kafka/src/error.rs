@@ -16,12 +16,18 @@ pub enum KafkaError {
         reason: String,
     },
     /// It is there and lacks what is called.
-    #[error("{} has no function {name}: librdkafka 1.9 or newer is needed", .path.display())]
+    #[error("{} has no function {name}: librdkafka 2.0 or newer is needed", .path.display())]
     NoSymbol {
         /// The library.
         path: PathBuf,
         /// What it lacks.
         name: String,
+    },
+    /// It is too old: before 2.0 it believes a server with any name.
+    #[error("librdkafka is {version}: 2.0 or newer is needed")]
+    TooOld {
+        /// Its version.
+        version: String,
     },
     /// A text that C has no string for.
     #[error("{what} has a byte 0")]

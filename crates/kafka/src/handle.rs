@@ -1,7 +1,8 @@
 //! A client of the library's, and what it said.
 
 use crate::api::{
-    CONFIG_OK, CONSUMER, Client, Config, INVALID_RECORD, LEAVE_AT_ONCE, Message, NO_ERROR, PRODUCER,
+    ALL_BROKERS_DOWN, CONFIG_OK, CONSUMER, Client, Config, INVALID_RECORD, LEAVE_AT_ONCE, Message,
+    NO_ERROR, NO_RESOURCES, PRODUCER, PURGED_IN_QUEUE, PURGED_UNDER_WAY,
 };
 use crate::error::{Failure, KafkaError};
 use crate::library::Library;
@@ -18,7 +19,7 @@ const REASON_BYTES: usize = 512;
 pub(crate) struct Said {
     /// Of no message in particular, with its words.
     pub error: Option<(c_int, String)>,
-    /// Of a message.
+    /// Of a message: the first one.
     pub delivery: Option<c_int>,
 }
 
@@ -65,7 +66,14 @@ impl Handle {
                 std::mem::forget(config);
                 Ok(Handle { library, client, said })
             }
-            None => Err(KafkaError::Refused { reason: text_of(&reason) }),
+            None => {
+                // SAFETY: it reads a number of this thread's.
+                if unsafe { (api.rd_kafka_last_error)() } == NO_RESOURCES {
+                    // Threads of the client's may be there all the same, and have both.
+                    std::mem::forget((config, said));
+                }
+                Err(KafkaError::Refused { reason: text_of(&reason) })
+            }
         }
     }
 
@@ -152,13 +160,12 @@ unsafe extern "C" fn on_error(
     // SAFETY: as above.
     let (said, reason) = unsafe { (&*opaque.cast::<Mutex<Said>>(), CStr::from_ptr(reason)) };
     let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    // "All brokers are down" has less to say than what came before it.
-    let before = said.error.take().map(|(_, reason)| reason);
-    let reason = match before {
-        Some(before) if error == crate::api::ALL_BROKERS_DOWN => before,
-        _ => reason.to_string_lossy().into_owned(),
-    };
-    said.error = Some((error, reason));
+    // "All brokers are down" is said once, and has less to say than what comes before and behind.
+    said.error = Some(match said.error.take() {
+        Some((_, before)) if error == ALL_BROKERS_DOWN => (error, before),
+        Some((ALL_BROKERS_DOWN, _)) => (ALL_BROKERS_DOWN, reason.to_string_lossy().into_owned()),
+        _ => (error, reason.to_string_lossy().into_owned()),
+    });
 }
 
 /// # Safety
@@ -166,8 +173,10 @@ unsafe extern "C" fn on_error(
 unsafe extern "C" fn on_delivery(_: *mut Client, message: *const Message, opaque: *mut c_void) {
     // SAFETY: as above.
     let (said, error) = unsafe { (&*opaque.cast::<Mutex<Said>>(), (*message).error) };
-    if error != NO_ERROR {
-        said.lock().unwrap_or_else(PoisonError::into_inner).delivery = Some(error);
+    // What is given up because of the first one says nothing.
+    if ![NO_ERROR, PURGED_UNDER_WAY, PURGED_IN_QUEUE].contains(&error) {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.delivery = said.delivery.or(Some(error));
     }
 }
 

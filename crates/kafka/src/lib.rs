@@ -1,7 +1,7 @@
 //! Kafka by its C client, librdkafka, opened at run time: batches of records that are there exactly
 //! once.
 //!
-//! - [`Library`] is librdkafka, 1.9 or newer, where it is installed. Without it all else works.
+//! - [`Library`] is librdkafka, 2.0 or newer, where it is installed. Without it all else works.
 //! - [`Settings`] say which cluster and topic, and as whom.
 //! - [`Producer`] sends batches, each by one transaction, which also writes down how far the
 //!   producer has come: [`Producer::start`] finds that out, whatever became of the one before. Who
@@ -22,4 +22,4 @@ mod settings;
 pub use error::{Failure, KafkaError};
 pub use library::Library;
 pub use producer::{Producer, Record};
-pub use settings::{Mechanism, Settings};
+pub use settings::{MESSAGE_BYTES_MAX, Mechanism, Settings};

@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 /// Its names: as programs find it that were built with it, and as builders do.
 const NAMES: [&str; 2] = ["librdkafka.so.1", "librdkafka.so"];
 
+/// The oldest that will do, 2.0.0, as the library writes it.
+const OLDEST: i32 = 0x0200_00ff;
+
 /// librdkafka. It stays open to the end of the process.
 #[derive(Clone, Copy)]
 pub struct Library {
@@ -23,14 +26,14 @@ impl Library {
     pub fn find() -> Result<Library, KafkaError> {
         static FOUND: OnceLock<Result<Library, KafkaError>> = OnceLock::new();
         let look = || {
-            let mut reason = String::new();
+            let mut first = None;
             for name in NAMES {
                 match Library::at(Path::new(name)) {
-                    Err(KafkaError::NoLibrary { reason: said }) => reason = said,
+                    Err(KafkaError::NoLibrary { reason }) => first = first.or(Some(reason)),
                     other => return other,
                 }
             }
-            Err(KafkaError::NoLibrary { reason })
+            Err(KafkaError::NoLibrary { reason: first.unwrap_or_default() })
         };
         FOUND.get_or_init(look).clone()
     }
@@ -51,7 +54,13 @@ impl Library {
         let api = unsafe { Api::of(&library, path) }?;
         // Its threads run in it, and every client has its functions.
         std::mem::forget(library);
-        Ok(Library { api: Box::leak(Box::new(api)) })
+        let library = Library { api: Box::leak(Box::new(api)) };
+        // SAFETY: it tells a number.
+        let version = unsafe { (library.api.rd_kafka_version)() };
+        if version < OLDEST {
+            return Err(KafkaError::TooOld { version: library.version() });
+        }
+        Ok(library)
     }
 
     /// Its version, as `2.0.2`.
@@ -71,6 +80,6 @@ mod tests {
         let error = |path: &str| Library::at(Path::new(path)).err().unwrap().to_string();
         assert!(error("/nowhere/librdkafka.so").contains("librdkafka1"));
         let other = error("libc.so.6");
-        assert!(other.contains("rd_kafka_version_str") && other.contains("1.9"), "{other}");
+        assert!(other.contains("rd_kafka_version") && other.contains("2.0"), "{other}");
     }
 }

@@ -1,8 +1,8 @@
 //! Batches, each by one transaction.
 
 use crate::api::{
-    ALL_BROKERS_DOWN, ANY_PARTITION, COPY, Error, MESSAGE_TOO_LARGE, NO_ERROR, NO_TLS, NOT_LET_IN,
-    QUEUE_FULL, TIMED_OUT, Topic,
+    ALL_BROKERS_DOWN, ANY_PARTITION, COPY, Error, NO_ERROR, NO_TLS, NOT_LET_IN, QUEUE_FULL,
+    TIMED_OUT, Topic,
 };
 use crate::error::Failure;
 use crate::handle::{Handle, c_string, milliseconds};
@@ -13,7 +13,8 @@ use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-/// After these there is no point in waiting for an answer.
+/// After these there is no point in waiting for an answer; of several brokers another one may
+/// answer where it is not the first.
 const VAIN: [i32; 3] = [ALL_BROKERS_DOWN, NOT_LET_IN, NO_TLS];
 
 /// So often it is looked whether it is one of them.
@@ -78,14 +79,15 @@ impl Producer {
         };
         let topic = Handled(topic, library);
         let producer = Producer { topic, topic_name, group, handle, library };
-        producer.shut_others_out(until)?;
+        let vain = if settings.brokers.contains(',') { &VAIN[..1] } else { &VAIN[..] };
+        producer.shut_others_out(until, vain)?;
         let left = until.saturating_duration_since(Instant::now());
         let next = position::read(library, settings, &producer.topic_name, left)?;
         Ok((producer, next))
     }
 
     /// Takes the name from who had it before.
-    fn shut_others_out(&self, until: Instant) -> Result<(), Failure> {
+    fn shut_others_out(&self, until: Instant, vain: &[i32]) -> Result<(), Failure> {
         let mut said = None;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -97,7 +99,7 @@ impl Producer {
             let Some(refused) = self.taken(error) else { return Ok(()) };
             self.handle.poll(Duration::ZERO);
             said = self.handle.said().error.or(said);
-            let is_vain = said.as_ref().is_some_and(|(error, _)| VAIN.contains(error));
+            let is_vain = said.as_ref().is_some_and(|(error, _)| vain.contains(error));
             if left.is_zero() || !refused.may_go_on || is_vain {
                 let reason = said.map_or(refused.reason, |(_, reason)| reason);
                 return Err(Failure { reason, is_final: false });
@@ -106,8 +108,8 @@ impl Producer {
         }
     }
 
-    /// Sends records, and writes down the number `next` with them, all or nothing. The number of
-    /// those that are left out because they are longer than the brokers take messages.
+    /// Sends records, none longer than [`MESSAGE_BYTES_MAX`](crate::MESSAGE_BYTES_MAX), and writes
+    /// down the number `next` with them, all or nothing.
     ///
     /// # Errors
     /// The brokers do not have the records, or it is not known.
@@ -116,17 +118,16 @@ impl Producer {
         records: impl IntoIterator<Item = Record<'r>>,
         next: u64,
         time: Duration,
-    ) -> Result<u64, Failure> {
+    ) -> Result<(), Failure> {
         let until = Instant::now() + time;
         let (api, client) = (self.library.api, self.handle.client.as_ptr());
+        // What was said while nothing was sent.
+        self.handle.poll(Duration::ZERO);
         self.handle.said();
         // SAFETY: a client that is there.
         self.check(unsafe { (api.rd_kafka_begin_transaction)(client) })?;
-        let mut too_long = 0;
         for record in records {
-            if !self.put(&record, until)? {
-                too_long += 1;
-            }
+            self.put(&record, until)?;
         }
         let next = i64::try_from(next).unwrap_or(i64::MAX);
         let position = Position::new(self.library, &self.topic_name, next);
@@ -137,12 +138,11 @@ impl Producer {
             (api.rd_kafka_send_offsets_to_transaction)(client, list, group, left())
         })?;
         // SAFETY: a client that is there.
-        self.check(unsafe { (api.rd_kafka_commit_transaction)(client, left()) })?;
-        Ok(too_long)
+        self.check(unsafe { (api.rd_kafka_commit_transaction)(client, left()) })
     }
 
-    /// Hands a message to the library; false if it is too long.
-    fn put(&self, record: &Record<'_>, until: Instant) -> Result<bool, Failure> {
+    /// Hands a message to the library.
+    fn put(&self, record: &Record<'_>, until: Instant) -> Result<(), Failure> {
         let api = self.library.api;
         let (key, value) = (record.key.unwrap_or_default(), record.value);
         loop {
@@ -163,8 +163,7 @@ impl Producer {
                 if answer == 0 { NO_ERROR } else { (api.rd_kafka_last_error)() }
             };
             match error {
-                NO_ERROR => return Ok(true),
-                MESSAGE_TOO_LARGE => return Ok(false),
+                NO_ERROR => return Ok(()),
                 QUEUE_FULL if Instant::now() < until => self.handle.poll(LOOK),
                 error => return Err(self.handle.failure(error, self.handle.meaning(error))),
             }

@@ -1,5 +1,10 @@
 //! Which cluster and topic, and as whom.
 
+/// Longest message, with its key: what brokers take unless they are told otherwise.
+pub const MESSAGE_BYTES_MAX: usize = 1_000_000;
+/// The same with what the library puts around it; brokers take 1,048,588.
+const MESSAGE_SET_BYTES_MAX: &str = "1010000";
+
 /// Which cluster and topic, and as whom.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -60,10 +65,19 @@ impl Settings {
             ("client.id", "ringside"),
             ("security.protocol", protocol),
             ("socket.keepalive.enable", "true"),
+            // Within a try's time.
+            ("socket.timeout.ms", "10000"),
+            ("socket.connection.setup.timeout.ms", "5000"),
+            // More than any answer has that is asked for.
+            ("receive.message.max.bytes", "8388608"),
+            ("message.max.bytes", MESSAGE_SET_BYTES_MAX),
             // A server that is away is asked again within the pause between two tries.
             ("reconnect.backoff.max.ms", "1000"),
         ];
-        all.extend(self.authorities.as_deref().map(|pem| ("ssl.ca.pem", pem)));
+        if let Some(pem) = &self.authorities {
+            all.push(("ssl.ca.pem", pem));
+            all.push(("ssl.endpoint.identification.algorithm", "https"));
+        }
         if let Some((name, password)) = &self.user {
             all.push(("sasl.mechanisms", self.mechanism.name()));
             all.extend([("sasl.username", &**name), ("sasl.password", &**password)]);
@@ -88,6 +102,7 @@ impl Settings {
         all.extend([
             ("group.id", &*self.name),
             ("enable.auto.commit", "false"),
+            ("fetch.max.bytes", "4194304"),
             // A position that is about to be written is waited for.
             ("isolation.level", "read_committed"),
         ]);

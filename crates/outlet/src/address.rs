@@ -4,10 +4,12 @@ use crate::clickhouse::create_table;
 use crate::error::OutletError;
 use ringside_kafka::Mechanism;
 use ringside_record::Record;
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use ureq::http::Uri;
+use ureq::http::uri::Authority;
 
 /// What addresses begin with: the kind of server, with TLS or without. The one that is written back
 /// comes first.
@@ -43,6 +45,9 @@ const TOPIC_BYTES_MAX: usize = 249;
 
 /// Brokers that are asked first: any of them names the others.
 const BROKERS_MAX: usize = 16;
+
+/// Longest name of a spool's folder; of what is longer it has the begin and a digest.
+const FOLDER_BYTES_MAX: usize = 200;
 
 /// Longest name of a database or a table.
 const NAME_BYTES_MAX: usize = 100;
@@ -145,6 +150,9 @@ impl FromStr for Address {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             (name.to_owned(), password.to_owned())
         });
+        if kind == Kind::Kafka && user.as_ref().is_some_and(|(name, _)| name.contains(',')) {
+            return Err(wrong("a user stands before the first of several brokers"));
+        }
         let place = match kind {
             Kind::S3 => bucket(uri.path(), uri.query()).map_err(wrong)?,
             Kind::Kafka => topic(uri.path(), uri.query()).map_err(wrong)?,
@@ -180,11 +188,15 @@ fn first_broker(text: &str) -> (Cow<'_, str>, &str) {
 
 /// Another broker, with its port.
 fn broker(text: &str, usual_port: u16) -> Result<String, &'static str> {
-    let one: Address = format!("kafka://{text}")
-        .parse()
-        .map_err(|_| "brokers are HOST:PORT with commas between them")?;
-    let has_port = one.host.len() == text.len();
-    Ok(if has_port { one.host } else { format!("{text}:{usual_port}") })
+    let wrong = "brokers are HOST:PORT with commas between them";
+    let authority: Authority = text.parse().map_err(|_| wrong)?;
+    let host = authority.host();
+    let has_port = text.len() > host.len();
+    let has_wrong_port = has_port && authority.port_u16().is_none_or(|port| port == 0);
+    if host.is_empty() || text.contains('@') || has_wrong_port {
+        return Err(wrong);
+    }
+    Ok(format!("{host}:{}", authority.port_u16().unwrap_or(usual_port)))
 }
 
 fn topic(path: &str, query: Option<&str>) -> Result<Place, &'static str> {
@@ -335,6 +347,12 @@ impl Address {
                 other => folder.push_str(&format!("_{other:02x}")),
             }
         }
+        if folder.len() > FOLDER_BYTES_MAX {
+            let digest = Sha256::digest(&folder);
+            folder.truncate(FOLDER_BYTES_MAX / 2);
+            folder.push('-');
+            digest[..16].iter().for_each(|byte| folder.push_str(&format!("{byte:02x}")));
+        }
         folder
     }
 }
@@ -422,6 +440,8 @@ mod tests {
             ("kafka://h/t?sasl=gssapi", "sasl=plain"),
             ("kafka://h,/x:/t", "a topic has"),
             ("kafka://h,g:0/t", "commas"),
+            ("kafka://h,me:secret@g/t", "before the first"),
+            ("kafka://h,g#x/t", "commas"),
             ("kafka://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q/t", "16 brokers"),
             ("clickhouse://h:8123", "database is missing"),
             ("clickhouse://h/a/b/c", "more than a database"),
@@ -457,5 +477,7 @@ mod tests {
         assert_eq!(folder("otlp://h:1/a_b"), "dns-otlp_3a_2f_2fh_3a1_2fa_5fb");
         assert_ne!(folder("otlp://h:1/a/b"), folder("otlp://h:1/a_2fb"));
         assert_eq!(folder("s3://h/abc?region=x"), folder("s3://h/abc"));
+        let long = |end: &str| folder(&format!("kafka://{}/{end}", ["h.example"; 16].join(",")));
+        assert!(long("a").len() <= FOLDER_BYTES_MAX && long("a") != long("b"), "{}", long("a"));
     }
 }

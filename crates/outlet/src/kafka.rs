@@ -8,7 +8,7 @@
 use crate::batch::Batch;
 use crate::engine::{Engine, Outcome};
 use crate::trust::UNKNOWN_AUTHORITY;
-use ringside_kafka::{Failure, Library, Producer, Record, Settings};
+use ringside_kafka::{Failure, Library, MESSAGE_BYTES_MAX, Producer, Record, Settings};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -52,21 +52,28 @@ impl Kafka {
     fn send(&mut self, batch: &Batch, time: Duration) -> Result<Outcome, Failure> {
         let until = Instant::now() + time;
         let mut current = self.of_run(batch.run, time)?;
-        if batch.sequence < current.next {
-            self.current = Some(current);
-            return Ok(Outcome::acknowledged());
-        }
         let lines = batch.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let keys: Vec<_> = lines.clone().map(key).collect();
-        let records = lines.zip(&keys).map(|(value, key)| {
-            let key = key.as_deref().map(str::as_bytes);
-            Record { key, value }
+        let keyed: Vec<_> = lines.map(|line| (key(line), line)).collect();
+        let (sent, too_long): (Vec<_>, Vec<_>) = keyed.iter().partition(|(key, line)| {
+            key.as_ref().map_or(0, |key| key.len()) + line.len() <= MESSAGE_BYTES_MAX
         });
-        let next = batch.sequence + 1;
-        let left = until.saturating_duration_since(Instant::now());
-        let refused = current.producer.send(records, next, left)?;
-        self.current = Some(Current { next, ..current });
-        let reason = (refused > 0).then(|| "longer than librdkafka sends messages".to_owned());
+        if batch.sequence >= current.next {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.current = Some(current);
+                let reason = "the brokers took the whole time to let a producer in".to_owned();
+                return Err(Failure { reason, is_final: false });
+            }
+            let records = sent.iter().map(|(key, value)| {
+                let key = key.as_deref().map(str::as_bytes);
+                Record { key, value }
+            });
+            current.next = batch.sequence.saturating_add(1);
+            current.producer.send(records, current.next, left)?;
+        }
+        self.current = Some(current);
+        let refused = too_long.len() as u64;
+        let reason = (refused > 0).then(|| "longer than messages of Kafka".to_owned());
         Ok(Outcome::Acknowledged { refused, reason })
     }
 }
@@ -83,9 +90,14 @@ impl Engine for Kafka {
 }
 
 /// What librdkafka and OpenSSL say of servers that are not believed, and what to do about it here.
-const FIXES: [(&str, &str); 5] = [
+const FIXES: [(&str, &str); 6] = [
     ("self signed certificate", UNKNOWN_AUTHORITY),
-    ("broker certificate could not be verified", UNKNOWN_AUTHORITY),
+    (
+        "broker certificate could not be verified",
+        "its certificate is of an authority that is not known here (--outlet-ca), has expired, or \
+         is for other names",
+    ),
+    ("Message size too large", "a record is longer than its topic takes: max.message.bytes"),
     (
         "with SASL mechanism SCRAM",
         "it does not let this user in, or librdkafka is older than 2.6.1, which Kafka 4 refuses",

@@ -7,7 +7,7 @@ use crate::pins::Pins;
 use std::path::{Path, PathBuf};
 
 /// Version of what the tables hold: another one is not read.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The pinned tables of a balancer. Nothing here changes them.
 #[derive(Debug)]

@@ -46,7 +46,7 @@ fn batches_arrive_and_what_has_one_key_is_in_one_partition() {
     let (mut producer, next) = Producer::start(library, &settings, LONG).unwrap();
     assert_eq!(next, 0);
     for (number, range) in [(1, 0..500), (2, 500..900), (3, 900..1000)] {
-        assert_eq!(producer.send(records(&values(range)), number, LONG), Ok(0));
+        assert_eq!(producer.send(records(&values(range)), number, LONG), Ok(()));
     }
     let mut found = messages(&settings.brokers, "records");
     let expected = |value: String| {
@@ -85,11 +85,11 @@ fn a_producer_finds_where_the_one_before_was_and_shuts_it_out() {
     };
     let (mut first, next) = Producer::start(library, &named("ringside-1"), LONG).unwrap();
     assert_eq!(next, 0);
-    assert_eq!(first.send(records(&values(0..9)), 7, LONG), Ok(0));
+    assert_eq!(first.send(records(&values(0..9)), 7, LONG), Ok(()));
     let (mut second, next) = Producer::start(library, &named("ringside-1"), LONG).unwrap();
     assert_eq!(next, 7);
     assert!(first.send(records(&values(9..10)), 8, LONG).is_err(), "it is shut out");
-    assert_eq!(second.send(records(&values(10..20)), 8, LONG), Ok(0));
+    assert_eq!(second.send(records(&values(10..20)), 8, LONG), Ok(()));
     assert_eq!(Producer::start(library, &named("ringside-2"), LONG).unwrap().1, 0);
     let mut found: Vec<_> = broker.messages("records").into_iter().map(|one| one.value).collect();
     found.sort();
@@ -99,13 +99,15 @@ fn a_producer_finds_where_the_one_before_was_and_shuts_it_out() {
 }
 
 #[test]
-fn a_record_that_is_too_long_is_left_out_and_counted() {
-    let Some(library) = library("a_record_that_is_too_long") else { return };
+fn the_longest_record_is_taken_and_a_longer_one_is_a_failure() {
+    let Some(library) = library("the_longest_record") else { return };
     let cluster = MockCluster::start(library, 1);
     let (mut producer, _) =
         Producer::start(library, &settings(&cluster, "ringside-1"), LONG).unwrap();
-    let all = ["x".repeat(100), "y".repeat(2_000_000), "z".repeat(100)];
-    assert_eq!(producer.send(records(&all), 1, LONG), Ok(1));
+    let longest = "x".repeat(crate::MESSAGE_BYTES_MAX - 1);
+    assert_eq!(producer.send(records(&[longest.clone()]), 1, LONG), Ok(()), "with its key");
+    let failure = producer.send(records(&[longest.clone() + &longest]), 2, LONG).unwrap_err();
+    assert!(failure.reason.contains("too large"), "{}", failure.reason);
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn brokers_that_are_away_are_said_with_the_reason_and_soon() {
     assert!(failure.reason.contains("127.0.0.1") && !failure.is_final, "{}", failure.reason);
     cluster.set_up(true);
     let (mut producer, _) = Producer::start(library, &settings, LONG).unwrap();
-    assert_eq!(producer.send(records(&values(0..9)), 1, LONG), Ok(0));
+    assert_eq!(producer.send(records(&values(0..9)), 1, LONG), Ok(()));
     // What cannot be a setting is none.
     let wrong = Settings { brokers: "h\0".to_owned(), ..settings };
     let failure = Producer::start(library, &wrong, LONG).err().unwrap();
