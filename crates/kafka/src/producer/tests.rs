@@ -105,7 +105,11 @@ fn the_longest_record_is_taken_and_a_longer_one_is_a_failure() {
     let (mut producer, _) =
         Producer::start(library, &settings(&cluster, "ringside-1"), LONG).unwrap();
     let longest = "x".repeat(crate::MESSAGE_BYTES_MAX - 1);
-    assert_eq!(producer.send(records(&[longest.clone()]), 1, LONG), Ok(()), "with its key");
+    assert_eq!(
+        producer.send(records(std::slice::from_ref(&longest)), 1, LONG),
+        Ok(()),
+        "with its key"
+    );
     let failure = producer.send(records(&[longest.clone() + &longest]), 2, LONG).unwrap_err();
     assert!(failure.reason.contains("too large"), "{}", failure.reason);
 }
