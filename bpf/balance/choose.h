@@ -222,7 +222,7 @@ static __always_inline struct balance_real *remembered(struct work *work, __u64 
 	return find_flow(rest, hash) ? real_of_found(work, idle_max) : 0;
 }
 
-/* This CPU's account of this second; null if there is none. */
+/* This CPU's account of this second, or null. */
 static __always_inline struct balance_guard *guard_of(const struct work *work)
 {
 	struct balance_guard *guard = bpf_map_lookup_elem(&balance_guards, &work->cpu);

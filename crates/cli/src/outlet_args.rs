@@ -126,8 +126,11 @@ impl OutletArgs {
                     Options::default()
                 }
             };
-            let is_shown = !matches!(address.place, Place::Kafka { mechanism: Some(_), .. });
-            ensure!(is_shown || address.user.is_some(), "?sasl= is for an --outlet with a user");
+            let has_mechanism = matches!(address.place, Place::Kafka { mechanism: Some(_), .. });
+            ensure!(
+                !has_mechanism || address.user.is_some(),
+                "?sasl= is for an --outlet with a user"
+            );
             let outlet = Outlet::open::<R>(&address, kind, &options(usual, &address))?;
             outputs.add_server(outlet.watch());
             Ok((address.for_records(kind).to_string(), outlet))

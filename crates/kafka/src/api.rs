@@ -89,7 +89,7 @@ pub(crate) struct Message {
     pub error: c_int,
 }
 
-/// What is called with errors that are nobody's in particular.
+/// What is called with errors that concern no message in particular.
 pub(crate) type OnError =
     unsafe extern "C" fn(*mut Client, c_int, *const c_char, opaque: *mut c_void);
 

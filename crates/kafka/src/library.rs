@@ -22,7 +22,7 @@ impl Library {
     /// That of this machine.
     ///
     /// # Errors
-    /// There is none, or it is too old.
+    /// It is missing, or too old.
     pub fn find() -> Result<Library, KafkaError> {
         static FOUND: OnceLock<Result<Library, KafkaError>> = OnceLock::new();
         let look = || {

@@ -89,7 +89,7 @@ pub(crate) fn read(
     };
     match [answer, error].into_iter().find(|&error| error != NO_ERROR) {
         Some(error) => Err(client.failure(error, client.meaning(error))),
-        // Below 0 are numbers with a meaning of their own: here that there is none.
+        // Numbers below 0 have meanings of their own: here that nothing was written down.
         None => Ok(u64::try_from(found).unwrap_or(0)),
     }
 }

@@ -32,7 +32,7 @@ pub struct Record<'r> {
 /// Sends batches. After a [`Failure`] another one has to be made: what became of the batch, its
 /// start finds out.
 pub struct Producer {
-    topic: Handled,
+    topic: TopicHandle,
     topic_name: CString,
     group: GroupName,
     handle: Handle,
@@ -40,12 +40,12 @@ pub struct Producer {
 }
 
 /// A topic of a client. It goes before the client.
-struct Handled(NonNull<Topic>, Library);
+struct TopicHandle(NonNull<Topic>, Library);
 
 // SAFETY: as of the client.
-unsafe impl Send for Handled {}
+unsafe impl Send for TopicHandle {}
 
-impl Drop for Handled {
+impl Drop for TopicHandle {
     fn drop(&mut self) {
         // SAFETY: ours.
         unsafe { (self.1.api.rd_kafka_topic_destroy)(self.0.as_ptr()) };
@@ -77,7 +77,7 @@ impl Producer {
             let error = unsafe { (library.api.rd_kafka_last_error)() };
             return Err(handle.failure(error, handle.meaning(error)));
         };
-        let topic = Handled(topic, library);
+        let topic = TopicHandle(topic, library);
         let producer = Producer { topic, topic_name, group, handle, library };
         let vain = if settings.brokers.contains(',') { &VAIN[..1] } else { &VAIN[..] };
         producer.shut_others_out(until, vain)?;

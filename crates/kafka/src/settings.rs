@@ -1,6 +1,6 @@
 //! Which cluster and topic, and as whom.
 
-/// Longest message, with its key: what brokers take unless they are told otherwise.
+/// Longest message, with its key: what brokers take by default.
 pub const MESSAGE_BYTES_MAX: usize = 1_000_000;
 /// The same with what the library puts around it; brokers take 1,048,588.
 const MESSAGE_SET_BYTES_MAX: &str = "1010000";
@@ -51,7 +51,7 @@ impl Mechanism {
 }
 
 impl Settings {
-    /// What both a producer and the consumer that asks for the position are told, by the names of
+    /// Settings of the producer and of the consumer that asks for the position, by the names of
     /// librdkafka's CONFIGURATION.md.
     pub(crate) fn of_client(&self) -> Vec<(&'static str, &str)> {
         let protocol = match (self.user.is_some(), self.authorities.is_some()) {

@@ -127,7 +127,7 @@ fn brokers_that_are_away_are_said_with_the_reason_and_soon() {
     cluster.set_up(true);
     let (mut producer, _) = Producer::start(library, &settings, LONG).unwrap();
     assert_eq!(producer.send(records(&values(0..9)), 1, LONG), Ok(()));
-    // What cannot be a setting is none.
+    // A text with a 0 cannot be a setting.
     let wrong = Settings { brokers: "h\0".to_owned(), ..settings };
     let failure = Producer::start(library, &wrong, LONG).err().unwrap();
     assert!(failure.reason.contains("a byte 0"), "{}", failure.reason);
