@@ -290,8 +290,9 @@ fn huge_pages_are_given_back_whoever_dies() {
     let before = huge_pages();
     let args = ["-i", "rx0", "--huge-pages", "--ring-size", "16MiB", "-w", arg(folder.path())];
     let (mut taken, mut tries) = (Vec::new(), 0);
-    // A capture of another test that had some of the pages set aside may end meanwhile: then this
-    // one finds enough, and another is started. Nor has the machine pages together at every moment.
+    // Another program that had some of the pages set aside may end meanwhile: then this one finds
+    // enough, and another is started. Nor has the machine pages together at every moment. Captures
+    // of other tests would take pages between their reservation and the ring: none runs next to it.
     let mut start = || loop {
         taken.extend(free_huge_pages_taken());
         let running = network.capture(&args);
