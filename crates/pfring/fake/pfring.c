@@ -18,11 +18,13 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +32,8 @@
 #define FRAME_BYTES 66000
 #define RING_BYTES (2 << 20)
 #define TAG_BYTES 4
+/* Of a millisecond and more each. */
+#define STAMP_TRIES 5000
 #define ANSWER_ERROR (-1)
 #define ANSWER_INVALID (-2)
 #define ANSWER_DEMO_OVER (-6)
@@ -90,6 +94,46 @@ static int open_file(struct handle *ring, const char *words)
     return 0;
 }
 
+/*
+ * The kernel stamps frames on arrival only some time after a socket asked for that (it flips a static
+ * key in a work queue: net_enable_timestamp). A frame that came before is stamped when it is read, and
+ * so perhaps later than the next one, which no ring of PF_RING's does. Waits until a datagram of
+ * our own is stamped before it is read; where there is no loopback interface to try that, it does not.
+ */
+static void await_stamps(void)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
+    struct ifreq loopback = {.ifr_name = "lo"};
+    if (!ioctl(fd, SIOCGIFFLAGS, &loopback) && !(loopback.ifr_flags & IFF_UP)) {
+        loopback.ifr_flags |= IFF_UP;
+        ioctl(fd, SIOCSIFFLAGS, &loopback);
+    }
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof here;
+    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+    if (!bind(fd, (struct sockaddr *)&here, length) &&
+        !getsockname(fd, (struct sockaddr *)&here, &length) &&
+        !connect(fd, (struct sockaddr *)&here, length)) {
+        for (int tries = 0; tries < STAMP_TRIES && send(fd, &one, sizeof one, 0) > 0; tries++) {
+            struct timespec before, stamp = {0};
+            char control[CMSG_SPACE(sizeof stamp)];
+            struct iovec bytes = {&one, sizeof one};
+            struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+            message.msg_control = control;
+            message.msg_controllen = sizeof control;
+            usleep(1000);
+            clock_gettime(CLOCK_REALTIME, &before);
+            if (recvmsg(fd, &message, MSG_DONTWAIT) < 0 || !CMSG_FIRSTHDR(&message))
+                continue;
+            memcpy(&stamp, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof stamp);
+            if (stamp.tv_sec < before.tv_sec ||
+                (stamp.tv_sec == before.tv_sec && stamp.tv_nsec < before.tv_nsec))
+                break;
+        }
+    }
+    close(fd);
+}
+
 static int open_interface(struct handle *ring, const char *device, int promiscuous)
 {
     char name[64];
@@ -108,6 +152,7 @@ static int open_interface(struct handle *ring, const char *device, int promiscuo
     struct packet_mreq all = {.mr_ifindex = ring->ifindex, .mr_type = PACKET_MR_PROMISC};
     setsockopt(ring->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
     setsockopt(ring->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+    await_stamps();
     setsockopt(ring->fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof one);
     if (promiscuous)
         setsockopt(ring->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all);
