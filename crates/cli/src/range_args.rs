@@ -2,11 +2,9 @@
 
 use anyhow::bail;
 use clap::Args;
-use ringside_session::{ResolvedSpan, Span};
-use ringside_store::Pruner;
+use ringside_search::{ResolvedSpan, Span};
 use ringside_terminal::units::{self, When};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Options by which packets are chosen by their time.
@@ -48,16 +46,11 @@ impl RangeArgs {
 
     /// The range, for which the inputs are looked through if it depends on the newest packet.
     pub fn resolve(&self, inputs: &[PathBuf]) -> anyhow::Result<ResolvedSpan> {
-        self.resolve_by(inputs, None)
+        self.span().resolve(inputs, None)
     }
 
-    /// The same; `pruner` may know when the packets of files were.
-    pub fn resolve_by(
-        &self,
-        inputs: &[PathBuf],
-        pruner: Option<Arc<dyn Pruner>>,
-    ) -> anyhow::Result<ResolvedSpan> {
-        let from = self.from.or(self.last.map(When::BeforeNewest));
-        Span { from, to: self.to }.resolve(inputs, pruner)
+    /// The span that is asked for.
+    pub fn span(&self) -> Span {
+        Span { from: self.from.or(self.last.map(When::BeforeNewest)), to: self.to }
     }
 }

@@ -8,8 +8,9 @@ use ringside_core::{Frame, LaneId, SourceInterface};
 use ringside_inspect::{DissectedFrame, Observer, Pump};
 use ringside_rules::engine::Fate;
 use ringside_rules::language::{RuleSet, Verdict};
+use ringside_search::FrameFilter;
 use ringside_session::FrameJudges;
-use ringside_session::filters::FrameFilter;
+use ringside_session::filters::frame_filter;
 use ringside_store::{Query, StoredSource};
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
@@ -43,7 +44,7 @@ impl Stored {
         let inputs = open.read.clone();
         let range = range.resolve(&inputs)?.range;
         let source: Box<dyn StoredSource> = Query { inputs, range }.open()?;
-        let mut filter = FrameFilter::new(&open.filter(), words::say_note);
+        let mut filter = frame_filter(&open.filter(), words::say_note)?;
         for interface in source.interfaces() {
             filter.prepare(interface.link_type)?;
         }

@@ -6,14 +6,9 @@
 use crate::batch::Batch;
 use crate::engine::{Engine, Outcome};
 use crate::http::{Client, reason};
-use ringside_record::{Column, Kind, Names, Record};
+use ringside_arrow::{NAMES, TIME, time_column};
+use ringside_record::{Column, Kind, Record};
 use std::time::Duration;
-
-/// Names of the columns: those of `--json`, of which there are most.
-pub(crate) const NAMES: Names = Names::Ringside;
-
-/// The column that says when a record is of.
-pub(crate) const TIME: &str = "time";
 
 /// Inserts whose tokens a table keeps. Ours are repeated at once, but other sensors may insert
 /// meanwhile.
@@ -105,11 +100,6 @@ pub(crate) fn create_table<R: Record>(table: &str) -> String {
          SETTINGS non_replicated_deduplication_window = {WINDOW}",
         lines.join(",\n")
     )
-}
-
-/// When a record is of: the first of its times.
-pub(crate) fn time_column<R: Record>() -> Option<&'static Column<R>> {
-    R::columns(NAMES).iter().find(|column| column.field.kind == Kind::Time)
 }
 
 /// Whatever is unknown is null, but a list that is unknown is empty.

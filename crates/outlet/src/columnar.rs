@@ -1,12 +1,13 @@
 //! Batches as files of Parquet, one for each hour of their records: what a store on this machine
 //! and an object store hold.
 
-mod columns;
+mod file;
 mod hours;
 
 use crate::batch::Batch;
-use columns::Columns;
+use file::Files;
 use hours::by_hour;
+use ringside_arrow::WrongRecord;
 use ringside_record::Record;
 
 pub(crate) use hours::Hour;
@@ -16,17 +17,13 @@ pub(crate) const ENDING: &str = ".parquet";
 
 /// Makes the files of a kind of records.
 pub(crate) struct Columnar {
-    columns: Columns,
+    files: Files,
 }
-
-/// A record that is none of its kind: what no repetition puts right.
-#[derive(Debug)]
-pub(crate) struct WrongRecord(pub String);
 
 impl Columnar {
     /// For records `R`, which are called `kind`.
     pub fn of<R: Record>(kind: &str) -> Columnar {
-        Columnar { columns: Columns::of::<R>(kind) }
+        Columnar { files: Files::of::<R>(kind) }
     }
 
     /// The files of a batch, in the order of hours.
@@ -34,8 +31,8 @@ impl Columnar {
     /// # Errors
     /// A record is none.
     pub fn files(&self, batch: &Batch) -> Result<Vec<(Hour, Vec<u8>)>, WrongRecord> {
-        let hours = by_hour(&batch.body, self.columns.key())?;
-        let file = |(hour, lines): (Hour, Vec<_>)| Ok((hour, self.columns.file(&lines)?));
+        let hours = by_hour(&batch.body, self.files.key())?;
+        let file = |(hour, lines): (Hour, Vec<_>)| Ok((hour, self.files.file(&lines)?));
         hours.into_iter().map(file).collect()
     }
 }

@@ -7,7 +7,6 @@
 mod messages;
 
 use crate::batch::Batch;
-use crate::clickhouse::time_column;
 use crate::engine::{Engine, Outcome};
 use crate::http::{Client, reason};
 use messages::{
@@ -16,6 +15,7 @@ use messages::{
 };
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
+use ringside_arrow::time_column;
 use ringside_record::{Names, Record, Row};
 use serde_json::Value;
 use std::time::Duration;

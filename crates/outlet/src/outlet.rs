@@ -18,6 +18,7 @@ use crate::spool::Spool;
 use crate::status::Status;
 use crate::store::{Store, StoreOptions};
 use crate::trust;
+use ringside_arrow::NAMES;
 use ringside_core::Timestamp;
 use ringside_flow::{RecordSums, SinkCounts};
 use ringside_kafka::{Library, Settings};
@@ -169,7 +170,7 @@ impl Outlet {
 
 /// Lines with the names that tables and files have.
 fn lines() -> LineWriter {
-    LineWriter::new(LineFormat::Json, clickhouse::NAMES)
+    LineWriter::new(LineFormat::Json, NAMES)
 }
 
 fn open_spool(options: &SpoolOptions, name: &str) -> Result<Spool, OutletError> {

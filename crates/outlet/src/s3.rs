@@ -8,10 +8,11 @@
 mod signature;
 
 use crate::batch::Batch;
-use crate::columnar::{Columnar, ENDING, WrongRecord};
+use crate::columnar::{Columnar, ENDING};
 use crate::engine::{Engine, Outcome};
 use crate::http::Client;
 use jiff::Timestamp;
+use ringside_arrow::WrongRecord;
 use signature::{Request, Signer, path_of};
 use std::time::{Duration, Instant};
 

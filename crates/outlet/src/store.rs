@@ -8,10 +8,11 @@
 mod folder;
 
 use crate::batch::Batch;
-use crate::columnar::{Columnar, WrongRecord};
+use crate::columnar::Columnar;
 use crate::engine::{Engine, Outcome};
 use crate::error::OutletError;
 use folder::Folder;
+use ringside_arrow::WrongRecord;
 use ringside_record::Record;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -95,10 +95,10 @@ static int open_file(struct handle *ring, const char *words)
 }
 
 /*
- * The kernel stamps frames on arrival only some time after a socket asked for that (it flips a static
- * key in a work queue: net_enable_timestamp). A frame that came before is stamped when it is read, and
- * so perhaps later than the next one, which no ring of PF_RING's does. Waits until a datagram of
- * our own is stamped before it is read; where there is no loopback interface to try that, it does not.
+ * The kernel stamps frames on arrival only some time after a socket asked for that (it flips a
+ * static key in a work queue: net_enable_timestamp). A frame that came before is stamped when it is
+ * read, and so perhaps later than the next one, which no ring of PF_RING's does. Waits until a
+ * datagram of our own is stamped before it is read; without a loopback interface it does not.
  */
 static void await_stamps(void)
 {

@@ -26,6 +26,7 @@ mod link;
 mod live;
 mod network;
 mod sctp;
+mod stored;
 mod tcp;
 mod text;
 mod time;
@@ -36,6 +37,7 @@ mod tunnel;
 mod tests;
 
 pub use live::printer;
+pub use stored::Printer;
 pub use text::{PacketText, Style};
 pub use time::TimeStyle;
 

@@ -9,7 +9,7 @@
 //! - [`Session::finish`] gives the ledger and what else was counted.
 //!
 //! In addition, what a service does with stored frames by the same filters and rules:
-//! [`filters::FrameFilter`], [`FrameJudges`], [`stored_copy`], [`judge_stored`].
+//! [`filters::programs`], [`FrameJudges`], [`judge_stored`].
 //!
 //! ```no_run
 //! use ringside_session::{CaptureOptions, OpenOptions, Order, Origin, RunOptions, Session};
@@ -32,10 +32,8 @@
 
 mod attach;
 mod capture;
-pub mod dedup;
 pub mod driver_rules;
 pub mod filters;
-mod find;
 mod keep;
 mod marking;
 mod metering;
@@ -48,14 +46,11 @@ mod rates;
 mod refused;
 mod session;
 mod setting;
-mod span;
 mod sql;
-pub mod stored_copy;
 mod stored_rules;
 
 pub use attach::AttachOptions;
 pub use capture::{CaptureOptions, TriggerOptions};
-pub use find::{Finder, Gap, SearchPlan};
 pub use keep::{KeepOptions, RulesFrom};
 pub use metering::{
     CacheOptions, Hook, MeterReport, Metering, MeteringOptions, MeteringReport, finish_for_dead,
@@ -71,7 +66,6 @@ pub use session::{
     Finished, Moment, Order, Origin, Privileges, RING_BYTES_MIN, RunOptions, Session,
 };
 pub use setting::{Rss, Setting};
-pub use span::{ResolvedSpan, Span};
 pub use sql::{RowFormat, SqlEnd, SqlQuestion};
 pub use stored_rules::{FrameJudges, judge_stored};
 

@@ -1,8 +1,8 @@
 //! Which files of a recording hold the answer to a question, so that they can be pinned.
 
-use crate::filters::{FrameFilter, Programs};
-use crate::find::Finder;
+use crate::filters::programs;
 use ringside_core::TimeRange;
+use ringside_search::{Finder, FrameFilter};
 use ringside_store::recording::series_of;
 use ringside_store::retention::PinnedFile;
 use ringside_store::{Query, StoredSource};
@@ -32,9 +32,9 @@ pub fn files_that_hold(
     expression: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> anyhow::Result<Option<Held>> {
-    let programs = Programs::new(expression);
+    let programs = programs(expression)?;
     let finder = Arc::new(Finder::of(programs.clone()));
-    let mut filter = FrameFilter::of(programs, |_| ());
+    let mut filter = FrameFilter::of(programs);
     let mut held = Held::default();
     let (series, _) = series_of(&[path.to_owned()])?;
     for (series, file) in

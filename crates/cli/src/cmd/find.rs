@@ -4,17 +4,14 @@ use crate::stored_args::{StoredArgs, is_pipe_closed};
 use crate::words;
 use clap::Args;
 use ringside_core::{LinkType, Source};
-use ringside_report::find::{self as report, Answer, End};
+use ringside_report::find as report;
 use ringside_report::read::{held, so_far};
-use ringside_session::Finder;
-use ringside_session::dedup::Deduplicator;
-use ringside_session::filters::{FrameFilter, Programs};
-use ringside_session::stored_copy::{CopyLimits, Counter, Output, copy};
-use ringside_store::{Query, StoredSource};
+use ringside_search::{Answer, CopyLimits, Counter, Deduplicator, End, Output, Search, copy};
+use ringside_session::Note;
+use ringside_session::filters::programs;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{say, units};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `find`.
@@ -66,18 +63,13 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
     let (inputs, expression) = args.stored.inputs()?;
     // Before a pipe is opened, which waits for its first bytes: the question would end the process.
     let statistics = Wanted::statistics()?;
-    let asked = args.stored.range.resolve_by(&inputs, Some(Arc::new(Finder::new(""))))?;
-    let programs = Programs::new(&expression);
+    let programs = programs(&expression)?;
     // Most captures are of Ethernet. Starting the child takes as long as opening their indexes.
     programs.compile_ahead(LinkType::ETHERNET)?;
-    let finder = Arc::new(Finder::of(programs.clone()));
-    let query = Query { inputs: inputs.clone(), range: asked.range };
-    let mut source = query.open_pruned(finder.clone())?;
-    let mut filter = FrameFilter::of(programs, words::say_note);
+    let search = Search { inputs: inputs.clone(), span: args.stored.range.span(), programs };
     // A wrong filter is refused before anything is made.
-    for interface in source.interfaces() {
-        filter.prepare(interface.link_type)?;
-    }
+    let mut opened =
+        search.open(|instructions| words::say_note(Note::Unoptimised { instructions }))?;
     let stop = StopSignal::install()?;
     let output: Box<dyn Output> = match args.count {
         true => Box::new(Counter),
@@ -94,7 +86,7 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
             }
         },
     };
-    let copied = copy(&mut source, &mut filter, &mut output, &limits)
+    let copied = copy(&mut opened.source, &mut opened.filter, &mut output, &limits)
         .and_then(|found| output.finish().map(|()| found));
     let found = match copied {
         Ok(found) => found,
@@ -107,17 +99,12 @@ pub fn run(args: FindArgs) -> anyhow::Result<ExitCode> {
     };
     let duplicates = output.duplicates();
     let found = found - duplicates.map_or(0, |duplicates| duplicates.packets);
-    let is_stopped = stop.is_set() && !source.is_finished();
+    let is_stopped = stop.is_set() && !opened.source.is_finished();
     if is_stopped {
         args.stored.say_ended_early(found, false);
     }
-    let mut tally = source.tally();
-    tally.bytes_read += asked.bytes_read;
-    let (plan, gaps) = (finder.plan(), finder.gaps(asked.range));
-    let notices = source.notices();
-    let end = End::of(is_stopped, &notices);
-    let answer = Answer { found, duplicates, plan, tally, gaps, notices, end };
+    let answer = Answer { duplicates, ..opened.answer(found, is_stopped) };
     report::print(&answer, args.count, args.json)?;
-    let is_whole = end == End::Complete && found > 0;
+    let is_whole = answer.end == End::Complete && found > 0;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

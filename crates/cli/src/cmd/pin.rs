@@ -5,7 +5,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use ringside_core::Shown;
 use ringside_report::pins as report;
-use ringside_session::{Finder, Held, files_that_hold};
+use ringside_search::Finder;
+use ringside_session::{Held, files_that_hold};
 use ringside_store::dir::Dir;
 use ringside_store::retention::{NOTE_BYTES_MAX, Pin, Pins, add_pin, pinned_sizes, remove_pins};
 use ringside_sys::clock;
@@ -93,7 +94,8 @@ pub fn run(args: PinArgs) -> anyhow::Result<ExitCode> {
         bail!("the note takes {} bytes, at most {NOTE_BYTES_MAX} are kept", args.note.len());
     }
     let stop = StopSignal::install()?;
-    let asked = args.range.resolve_by(&args.directories, Some(Arc::new(Finder::new(""))))?.range;
+    let pruner = Arc::new(Finder::of_all());
+    let asked = args.range.span().resolve(&args.directories, Some(pruner))?.range;
     let mut found = Vec::new();
     for (path, dir) in directories {
         let held = files_that_hold(path, asked, &filter, &|| stop.is_set())?;

@@ -4,8 +4,8 @@ use crate::stored_args::{StoredArgs, is_pipe_closed};
 use crate::words;
 use clap::Args;
 use ringside_report::read as report;
-use ringside_session::filters::FrameFilter;
-use ringside_session::stored_copy::{CopyLimits, copy};
+use ringside_search::{CopyLimits, copy};
+use ringside_session::filters::frame_filter;
 use ringside_store::Query;
 use ringside_terminal::say;
 use ringside_terminal::signals::{StopSignal, Wanted};
@@ -54,7 +54,7 @@ pub fn run(args: ReadArgs) -> anyhow::Result<ExitCode> {
     let statistics = Wanted::statistics()?;
     let asked = args.stored.range.resolve(&inputs)?;
     let mut source = Query { inputs: inputs.clone(), range: asked.range }.open()?;
-    let mut filter = FrameFilter::new(&filter, words::say_note);
+    let mut filter = frame_filter(&filter, words::say_note)?;
     // A wrong filter is refused before anything is made.
     for interface in source.interfaces() {
         filter.prepare(interface.link_type)?;

@@ -1,7 +1,7 @@
 //! Records of a batch by the hour that they are of.
 
-use super::WrongRecord;
 use jiff::Timestamp;
+use ringside_arrow::WrongRecord;
 use ringside_core::time::NANOS_PER_SEC;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use ringside_core::{Frame, SourceInterface};
-use ringside_session::stored_copy::{Copier, Output};
+use ringside_search::{Copier, Output};
 use ringside_store::Format;
 use serde_json::json;
 use std::cell::Cell;

@@ -14,7 +14,6 @@ use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use finding::{Bounds, Kind};
 pub use kept::Cause;
-use ringside_report::find::object;
 use ringside_terminal::units;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -137,7 +136,7 @@ async fn answer(
         audit::note(&caller, "records", &details);
         let missing = |cause| Missing { cause, text: bounds.text(cause, kind) };
         let incomplete = causes.into_iter().map(missing).collect();
-        Ok(Json(Records { records, incomplete, search: object(&found) }))
+        Ok(Json(Records { records, incomplete, search: found.object() }))
     })
     .await
 }

@@ -5,12 +5,10 @@ use crate::problem::{Error, Problem};
 use crate::service::{Service, blocking};
 use axum::Json;
 use axum::extract::{Query, State};
-use ringside_core::{Source, TimeRange};
-use ringside_report::find::{Answer, End, object};
-use ringside_session::filters::{FrameFilter, Programs};
-use ringside_session::stored_copy::{CopyLimits, Counter, Output, copy};
-use ringside_session::{Finder, Span};
-use ringside_store::{MergedSource, Query as StoredQuery, StoredSource};
+use ringside_core::Source;
+use ringside_search::{Answer, CopyLimits, Counter, Output, Span, copy};
+use ringside_session::filters::programs;
+use ringside_store::Query as StoredQuery;
 use ringside_terminal::units::{self, When};
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,11 +52,7 @@ pub struct Search {
 
 /// A search that has begun.
 pub struct Opened {
-    finder: Arc<Finder>,
-    source: MergedSource,
-    filter: FrameFilter,
-    range: TimeRange,
-    bytes_read: u64,
+    search: ringside_search::Opened,
     count_max: u64,
 }
 
@@ -102,7 +96,7 @@ pub async fn find(
         let mut opened = search.open()?;
         let found =
             opened.copy(&mut Counter, &|_| is_stopped()).map_err(|e| Problem::failed(&e))?;
-        Ok(Json(object(&opened.answer(found, is_stopped()))))
+        Ok(Json(opened.answer(found, is_stopped()).object()))
     })
     .await
 }
@@ -132,18 +126,13 @@ impl Search {
     }
 
     fn try_open(&self) -> anyhow::Result<Opened> {
-        let inputs = &self.inputs;
-        let resolved = self.span.resolve(inputs, Some(Arc::new(Finder::new(""))))?;
-        let programs = Programs::new(&self.filter);
-        let finder = Arc::new(Finder::of(programs.clone()));
-        let query = StoredQuery { inputs: inputs.clone(), range: resolved.range };
-        let source = query.open_pruned(finder.clone())?;
-        let mut filter = FrameFilter::of(programs, |_| ());
-        for interface in source.interfaces() {
-            filter.prepare(interface.link_type)?;
-        }
-        let (range, bytes_read) = (resolved.range, resolved.bytes_read);
-        Ok(Opened { finder, source, filter, range, bytes_read, count_max: self.count_max })
+        let search = self.search()?.open(|_| ())?;
+        Ok(Opened { search, count_max: self.count_max })
+    }
+
+    fn search(&self) -> anyhow::Result<ringside_search::Search> {
+        let (inputs, programs) = (self.inputs.clone(), programs(&self.filter)?);
+        Ok(ringside_search::Search { inputs, span: self.span, programs })
     }
 
     /// Frames of which time: for what reads them without an index.
@@ -151,10 +140,8 @@ impl Search {
     /// # Errors
     /// As [`open`](Search::open).
     pub fn query(&self) -> Result<StoredQuery, Problem> {
-        let pruner: Arc<Finder> = Arc::new(Finder::new(""));
-        let resolved = self.span.resolve(&self.inputs, Some(pruner));
-        let range = resolved.map_err(|error| Problem::bad(format!("{error:#}")))?.range;
-        Ok(StoredQuery { inputs: self.inputs.clone(), range })
+        let query = self.search().and_then(|search| search.query());
+        query.map_err(|error| Problem::bad(format!("{error:#}")))
     }
 }
 
@@ -176,18 +163,14 @@ impl Opened {
             is_stopped: &|| is_stopped(read.get()),
             look: &|packets, _| read.set(packets),
         };
-        copy(&mut self.source, &mut self.filter, output, &limits)
+        copy(&mut self.search.source, &mut self.search.filter, output, &limits)
     }
 
     /// What is to be said of it.
     pub fn answer(self, found: u64, is_stopped: bool) -> Answer {
-        let is_early = !self.source.is_finished() && (is_stopped || found == self.count_max);
-        let mut tally = self.source.tally();
-        tally.bytes_read += self.bytes_read;
-        let (plan, gaps) = (self.finder.plan(), self.finder.gaps(self.range));
-        let notices = self.source.notices();
-        let end = End::of(is_early, &notices);
-        Answer { found, duplicates: None, plan, tally, gaps, notices, end }
+        let Opened { search, count_max } = self;
+        let is_early = !search.source.is_finished() && (is_stopped || found == count_max);
+        search.answer(found, is_early)
     }
 }
 

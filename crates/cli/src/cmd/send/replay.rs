@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ringside_core::{Frame, LinkType, TimeRange, Timestamp};
 use ringside_report::send::replay as report;
-use ringside_session::filters::FrameFilter;
+use ringside_session::filters::frame_filter;
 use ringside_terminal::signals::{StopSignal, Wanted};
 use ringside_terminal::{progress, say, units};
 use ringside_transmit::replay::{CutFrames, Ended, Filter, ReplayReport, Speed, Tempo};
@@ -91,7 +91,7 @@ enum CutArg {
 /// Runs the mode.
 pub(super) fn run(target: &TargetArgs, args: ReplayArgs) -> anyhow::Result<ExitCode> {
     let job = job(target, &args)?;
-    let mut filter = FrameFilter::new(&args.filter.join(" "), words::say_note);
+    let mut filter = frame_filter(&args.filter.join(" "), words::say_note)?;
     // A wrong filter is refused before anything is opened.
     filter.prepare(LinkType::ETHERNET)?;
     target.enter()?;

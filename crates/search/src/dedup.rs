@@ -1,6 +1,6 @@
 //! Packets that were recorded twice, as a mirror port gives them, left out of a copy.
 
-use crate::stored_copy::Output;
+use crate::copy::Output;
 use ringside_core::{Frame, LinkType, SourceInterface};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -125,7 +125,7 @@ impl Output for Deduplicator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stored_copy::Counter;
+    use crate::copy::Counter;
     use ringside_core::{FrameMeta, Timestamp};
     use ringside_testkit::{Random, by_run};
 

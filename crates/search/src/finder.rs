@@ -81,12 +81,12 @@ pub struct Gap {
 }
 
 impl Finder {
-    /// Of packets that match a pcap-filter(7) expression; of an empty one, all.
-    pub fn new(expression: &str) -> Finder {
-        Finder::of(Programs::new(expression))
+    /// Of all packets: indexes are asked for times alone.
+    pub fn of_all() -> Finder {
+        Finder::of(Programs::accept_all())
     }
 
-    /// Of packets that programs accept, which others use too.
+    /// Of packets that programs accept, which others may use too.
     pub fn of(programs: Arc<Programs>) -> Finder {
         Finder { programs, plans: Mutex::default(), account: Mutex::default() }
     }
