@@ -9,7 +9,7 @@ export RUSTUP_TOOLCHAIN
 # Where cargo puts what it builds.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build query demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check book-deps book
+.PHONY: wheel wheel-deps wheel-check help test-all test-vm crashes soak deps lint-deps bench-deps vm-deps build query demo test bench lint fuzz fuzz-deps fuzz-guided clean install deb-deps deb deb-check image image-check book-deps book
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -31,6 +31,9 @@ fuzz-deps: ## install also what guided fuzzing needs (as root)
 
 deb-deps: ## install also what packages are made and checked with (as root), some of it by cargo
 	@scripts/deps deb
+
+wheel-deps: ## install also what makes a wheel for Python: virtual environments (as root)
+	@scripts/deps wheel
 
 book-deps: ## install also what builds the documentation as a site: mdBook, by cargo
 	@scripts/deps book
@@ -92,6 +95,12 @@ image: root deb-deps build ## make an OCI image of what was built, in target/ima
 
 image-check: image ## run that image on a capture in a network namespace (as root)
 	@packaging/image-check $(target)
+
+wheel: wheel-deps ## make a wheel for Python, in target/wheels (downloads maturin)
+	@packaging/wheel $(target)
+
+wheel-check: wheel ## install that wheel in an environment of its own, and run the notebook there
+	@packaging/wheel-check $(target)
 
 clean: ## remove what was built
 	cargo clean

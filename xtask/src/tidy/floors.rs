@@ -48,6 +48,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("ringside-client-c", 4),
     ("ringside-pcap", 4),
     ("ringside-lab", 5),
+    ("ringside-python", 5),
     ("ringside-control", 6),
     ("ringside-print", 6),
     ("ringside-keeper", 7),

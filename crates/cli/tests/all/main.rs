@@ -46,6 +46,7 @@ mod placement;
 mod pre_filter;
 mod preload;
 mod printing;
+mod python;
 mod read_range;
 mod read_stream;
 mod readers;

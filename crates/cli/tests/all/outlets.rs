@@ -3,7 +3,7 @@
 mod kafka;
 mod query;
 mod s3;
-mod store;
+pub mod store;
 
 use crate::common::*;
 use ringside_lab::RECEIVER_ADDRESS;
@@ -17,10 +17,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-const ANALYZERS: [&str; 5] = ["flows", "http", "calls", "dns", "tls"];
+pub const ANALYZERS: [&str; 5] = ["flows", "http", "calls", "dns", "tls"];
 
 /// The capture files of this test, as arguments.
-fn captures(test: &str) -> Vec<String> {
+pub fn captures(test: &str) -> Vec<String> {
     let mut files = capture_sample(test, 10);
     // Some of those are no captures at all.
     files.retain(|file| !file.components().any(|part| part.as_os_str() == "malformed"));
@@ -36,7 +36,7 @@ fn run_into(analyzer: &str, captures: &[String], outlet: &str, more: &[&str]) ->
 }
 
 /// The records on standard output.
-fn records(outcome: &Outcome) -> Vec<Value> {
+pub fn records(outcome: &Outcome) -> Vec<Value> {
     let mut lines = outcome.json_lines();
     lines.pop().unwrap_or_else(|| panic!("no account: {}", outcome.stderr));
     lines
