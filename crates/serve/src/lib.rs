@@ -31,6 +31,7 @@
 mod access;
 mod api;
 mod assets;
+mod extract;
 mod guesses;
 mod handshake;
 mod health;

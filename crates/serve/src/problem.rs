@@ -87,6 +87,11 @@ impl Problem {
         Problem::new(status, format!("{error:#}"))
     }
 
+    /// What would answer it is not there.
+    pub fn absent(error: &anyhow::Error) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}"))
+    }
+
     /// Something else failed.
     pub fn failed(error: &anyhow::Error) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}"))

@@ -1,11 +1,12 @@
 //! What runs, and what is lost.
 
+use crate::extract::Path;
 use crate::health::Health;
 use crate::problem::{Error, Problem};
 use crate::service::Service;
 use crate::watch::{Capture, Captures};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::IntoResponse;
 use ringside_core::Ledger;
 use std::sync::Arc;

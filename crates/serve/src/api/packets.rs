@@ -2,11 +2,12 @@
 
 use super::audit;
 use super::search::{Opened, Question, Search};
+use crate::extract::Query;
 use crate::problem::{Error, Problem};
 use crate::service::{Caller, Service};
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
@@ -34,7 +35,7 @@ const PIECE_BYTES: usize = 64 << 10;
     get, path = "/api/v1/packets", tag = "packets", params(Question),
     responses(
         (status = 200, body = [u8], content_type = "application/x-pcapng"),
-        (status = 400, body = Error), (status = 503, body = Error),
+        (status = 400, body = Error), (status = 404, body = Error), (status = 503, body = Error),
     )
 )]
 pub async fn download(

@@ -7,10 +7,11 @@ mod talkers;
 
 use super::audit;
 use super::search::{Abandoned, Question, Search};
+use crate::extract::{Path, Query};
 use crate::limits::{RECORDS_MAX, RECORDS_USUAL};
 use crate::problem::{Error, Problem};
 use crate::service::{Caller, Service, blocking};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use finding::{Bounds, Kind};
 pub use kept::Cause;
@@ -41,6 +42,7 @@ pub struct RecordsQuestion {
     /// Name of a recording; all without one.
     pub recording: Option<String>,
     /// Records of the answer, from 1 to 10,000; 1,000 without it.
+    #[param(minimum = 1, maximum = 10000)]
     pub limit: Option<u64>,
     /// Of flows alone: one that goes on has a record for each such time, as 2h [default: 60s]
     pub active: Option<String>,

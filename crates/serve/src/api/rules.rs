@@ -2,9 +2,10 @@
 
 use super::captures::running;
 use super::search::{Abandoned, Question, Search};
+use crate::extract::{JsonBody, Path, Query};
 use crate::problem::{Error, Problem};
 use crate::service::{Caller, Change, Service, blocking};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use ringside_control::{Client, RuleStatus, RulesClient, RulesReply};
 use ringside_rules::engine::Counts;
@@ -108,7 +109,8 @@ pub struct TriedRule {
 #[utoipa::path(
     get, path = "/api/v1/captures/{id}/rules", tag = "rules",
     params(("id" = u32, Path, description = "Process id"), After),
-    responses((status = 200, body = Rules), (status = 404, body = Error),
+    responses((status = 200, body = Rules), (status = 400, body = Error),
+        (status = 404, body = Error),
         (status = 409, body = Error, description = "The capture judges by no rules"))
 )]
 pub async fn list(
@@ -133,7 +135,7 @@ pub async fn change(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<u32>,
-    Json(order): Json<Order>,
+    JsonBody(order): JsonBody<Order>,
 ) -> Result<Json<Changed>, Problem> {
     let Order { add, delete } = order;
     if add.is_empty() == delete.is_empty() {
@@ -187,12 +189,12 @@ pub async fn undo(
 #[utoipa::path(
     post, path = "/api/v1/rules/test", tag = "rules", params(Question), request_body = Trial,
     responses((status = 200, body = Tried), (status = 400, body = Error),
-        (status = 503, body = Error))
+        (status = 404, body = Error), (status = 503, body = Error), (status = 504, body = Error))
 )]
 pub async fn test(
     State(service): State<Arc<Service>>,
     Query(question): Query<Question>,
-    Json(trial): Json<Trial>,
+    JsonBody(trial): JsonBody<Trial>,
 ) -> Result<Json<Tried>, Problem> {
     let place = service.searches.enter()?;
     let search = Search::of(&service, &question)?;

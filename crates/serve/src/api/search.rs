@@ -1,10 +1,11 @@
 //! How many packets of recordings match, and what it takes to find them.
 
+use crate::extract::Query;
 use crate::limits::FILTER_CHARS_MAX;
 use crate::problem::{Error, Problem};
 use crate::service::{Service, blocking};
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use ringside_core::Source;
 use ringside_search::{Answer, CopyLimits, Counter, Output, Span, copy};
 use ringside_session::filters::programs;
@@ -79,7 +80,8 @@ impl Drop for Abandoned {
     get, path = "/api/v1/find", tag = "packets", params(Question),
     responses(
         (status = 200, body = Object, description = "As `ringside find --count --json` has it"),
-        (status = 400, body = Error), (status = 503, body = Error), (status = 504, body = Error),
+        (status = 400, body = Error), (status = 404, body = Error), (status = 503, body = Error),
+        (status = 504, body = Error),
     )
 )]
 pub async fn find(

@@ -2,13 +2,14 @@
 
 use super::audit;
 use super::records::{Cause, Missing};
+use crate::extract::Query;
 use crate::limits::{
     RECORDS_MAX, RECORDS_USUAL, SQL_MEMORY_BYTES, SQL_THREADS_MAX, SQL_WORDS_BYTES_MAX,
 };
 use crate::problem::{Error, Problem};
 use crate::service::{Caller, Service, blocking};
 use anyhow::Context;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::{Extension, Json};
 use ringside_session::{RowFormat, SqlEnd, SqlQuestion};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ pub struct Asked {
     /// The statement; without one: what there is, and of when.
     pub sql: Option<String>,
     /// Rows of the answer, from 1 to 10,000; 1,000 without it.
+    #[param(minimum = 1, maximum = 10000)]
     pub limit: Option<u64>,
 }
 
@@ -58,7 +60,7 @@ pub async fn ask(
     let question = question(&service, &asked)?;
     let mut noted = Noted { caller, sql: asked.sql, end: "abandoned", rows: 0, missing: None };
     let bytes_max = service.config.limits.records_bytes_max;
-    let child = question.ask(Stdio::piped(), Stdio::piped()).map_err(|e| Problem::failed(&e))?;
+    let child = question.ask(Stdio::piped(), Stdio::piped()).map_err(|e| Problem::absent(&e))?;
     // It ends with the request, also when the client has gone.
     let mut answering = Answering(child);
     let outputs = (answering.0.stdout.take(), answering.0.stderr.take());

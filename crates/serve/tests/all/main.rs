@@ -9,3 +9,4 @@ mod records;
 mod refused;
 mod rules;
 mod tls;
+mod unreadable;
