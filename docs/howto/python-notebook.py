@@ -66,7 +66,8 @@ table = pl.DataFrame(flows)
 print(table.select("src", "src_port", "dst", "packets", "bytes").sort("bytes", descending=True).head())
 account = flows.ledger()
 assert account is not None and account["records"]["balances"]
-assert table["packets"].sum() + table["reverse_packets"].sum() == packets.count()
+both_ways = table.select(pl.col("packets") + pl.col("reverse_packets")).sum().item()
+assert both_ways == packets.count()
 
 # %% [markdown]
 # ## For others

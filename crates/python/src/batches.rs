@@ -101,7 +101,9 @@ struct Supply {
 impl Supply {
     fn new(reading: Reading, rows: Rows, last: LastLedger) -> anyhow::Result<Supply> {
         let maker = match rows {
-            Rows::Packets { has_data } => Maker::Packets(Box::new(PacketColumns::new(has_data))),
+            Rows::Packets { has_data } => {
+                Maker::Packets(Box::new(PacketColumns::new(has_data, ROWS_MAX)))
+            }
             Rows::Records(kind) => Maker::Records(Records::new(kind)?),
         };
         Ok(Supply { reading, maker, is_over: false, since: Instant::now(), last })

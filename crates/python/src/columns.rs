@@ -9,7 +9,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use ringside_core::{Frame, LinkType, SourceInterface};
 use ringside_inspect::DissectedFrame;
 use ringside_wire::{FlowKey, LayerKind, Level, Tcp};
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// Names and types, but for that of the bytes.
@@ -40,6 +41,8 @@ pub fn schema(has_data: bool) -> SchemaRef {
 /// Packets on their way into a batch.
 pub struct PacketColumns {
     schema: SchemaRef,
+    /// That there is memory for.
+    rows: usize,
     time: TimestampNanosecondBuilder,
     interface: StringBuilder,
     wire_bytes: UInt32Builder,
@@ -57,22 +60,25 @@ pub struct PacketColumns {
 }
 
 impl PacketColumns {
-    /// None yet.
-    pub fn new(has_data: bool) -> PacketColumns {
+    /// None yet, with memory for so many rows: columns that grow are copied each time.
+    pub fn new(has_data: bool, rows: usize) -> PacketColumns {
+        let text = |bytes| StringBuilder::with_capacity(rows, rows * bytes);
+        let time = TimestampNanosecondBuilder::with_capacity(rows).with_timezone("UTC");
         PacketColumns {
             schema: schema(has_data),
-            time: TimestampNanosecondBuilder::new().with_timezone("UTC"),
-            interface: StringBuilder::new(),
-            wire_bytes: UInt32Builder::new(),
-            captured_bytes: UInt32Builder::new(),
-            vlan: UInt16Builder::new(),
-            src: StringBuilder::new(),
-            dst: StringBuilder::new(),
-            protocol: UInt8Builder::new(),
-            src_port: UInt16Builder::new(),
-            dst_port: UInt16Builder::new(),
-            tcp_flags: UInt16Builder::new(),
-            payload_bytes: UInt32Builder::new(),
+            rows,
+            time,
+            interface: text(0),
+            wire_bytes: UInt32Builder::with_capacity(rows),
+            captured_bytes: UInt32Builder::with_capacity(rows),
+            vlan: UInt16Builder::with_capacity(rows),
+            src: text(IPV4_TEXT_BYTES_MAX),
+            dst: text(IPV4_TEXT_BYTES_MAX),
+            protocol: UInt8Builder::with_capacity(rows),
+            src_port: UInt16Builder::with_capacity(rows),
+            dst_port: UInt16Builder::with_capacity(rows),
+            tcp_flags: UInt16Builder::with_capacity(rows),
+            payload_bytes: UInt32Builder::with_capacity(rows),
             data: has_data.then(BinaryBuilder::new),
             len: 0,
         }
@@ -114,8 +120,8 @@ impl PacketColumns {
         let layers = frame.layers();
         self.vlan.append_option(FlowKey::vlan_of(frame.bytes(), layers, level));
         let tuple = frame.tuple(level);
-        put_text(&mut self.src, tuple.map(|tuple| tuple.source))?;
-        put_text(&mut self.dst, tuple.map(|tuple| tuple.destination))?;
+        put_address(&mut self.src, tuple.map(|tuple| tuple.source))?;
+        put_address(&mut self.dst, tuple.map(|tuple| tuple.destination))?;
         self.protocol.append_option(tuple.map(|tuple| tuple.protocol.0));
         let ports = tuple.and_then(|tuple| tuple.ports);
         self.src_port.append_option(ports.map(|(from, _)| from.0));
@@ -133,36 +139,67 @@ impl PacketColumns {
     /// # Errors
     /// The columns differ in length, which is a mistake of ours.
     pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.len = 0;
+        let next = PacketColumns::new(self.data.is_some(), self.rows);
+        let mut full = std::mem::replace(self, next);
         let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.time.finish()),
-            Arc::new(self.interface.finish()),
-            Arc::new(self.wire_bytes.finish()),
-            Arc::new(self.captured_bytes.finish()),
-            Arc::new(self.vlan.finish()),
-            Arc::new(self.src.finish()),
-            Arc::new(self.dst.finish()),
-            Arc::new(self.protocol.finish()),
-            Arc::new(self.src_port.finish()),
-            Arc::new(self.dst_port.finish()),
-            Arc::new(self.tcp_flags.finish()),
-            Arc::new(self.payload_bytes.finish()),
+            Arc::new(full.time.finish()),
+            Arc::new(full.interface.finish()),
+            Arc::new(full.wire_bytes.finish()),
+            Arc::new(full.captured_bytes.finish()),
+            Arc::new(full.vlan.finish()),
+            Arc::new(full.src.finish()),
+            Arc::new(full.dst.finish()),
+            Arc::new(full.protocol.finish()),
+            Arc::new(full.src_port.finish()),
+            Arc::new(full.dst_port.finish()),
+            Arc::new(full.tcp_flags.finish()),
+            Arc::new(full.payload_bytes.finish()),
         ];
-        if let Some(data) = &mut self.data {
+        if let Some(mut data) = full.data {
             columns.push(Arc::new(data.finish()));
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+        RecordBatch::try_new(full.schema, columns)
     }
 }
 
-/// Adds a value as text, without memory of its own.
-fn put_text(cells: &mut StringBuilder, value: Option<impl Display>) -> fmt::Result {
-    match value {
-        Some(value) => {
-            write!(cells, "{value}")?;
+/// Adds an address as text, without memory of its own.
+fn put_address(cells: &mut StringBuilder, address: Option<IpAddr>) -> fmt::Result {
+    match address {
+        Some(IpAddr::V4(address)) => {
+            let mut text = [0; IPV4_TEXT_BYTES_MAX];
+            cells.append_value(ipv4_text(address, &mut text));
+        }
+        Some(IpAddr::V6(address)) => {
+            write!(cells, "{address}")?;
             cells.append_value("");
         }
         None => cells.append_null(),
     }
     Ok(())
+}
+
+/// `255.255.255.255`.
+const IPV4_TEXT_BYTES_MAX: usize = 15;
+
+/// What `Display` writes, which takes an eighth of all time where each packet has two.
+fn ipv4_text(address: Ipv4Addr, text: &mut [u8; IPV4_TEXT_BYTES_MAX]) -> &str {
+    let mut len = 0;
+    let mut put = |byte: u8| {
+        text[len] = byte;
+        len += 1;
+    };
+    for (number, octet) in address.octets().into_iter().enumerate() {
+        if number > 0 {
+            put(b'.');
+        }
+        if octet >= 100 {
+            put(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            put(b'0' + octet / 10 % 10);
+        }
+        put(b'0' + octet % 10);
+    }
+    // Digits and dots are always text.
+    std::str::from_utf8(&text[..len]).unwrap_or_default()
 }
