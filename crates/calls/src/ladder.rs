@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 /// Messages that are kept; a call of an hour has some twenty.
 const MESSAGES_MAX: usize = 10_000;
-/// Hosts that have a line of their own.
-const HOSTS_MAX: usize = 16;
+/// Bytes that are kept of a method: as many as one is read with.
+const METHOD_BYTES_MAX: usize = 64;
 /// From one line to the next.
 const COLUMN: usize = 28;
 
@@ -21,16 +21,29 @@ pub struct Ladder {
     left_out: u64,
 }
 
+/// A message of a call. A request has a method, a response a status.
 #[derive(Clone, Debug)]
-struct Step {
-    now_ns: u64,
-    from: usize,
-    to: usize,
-    said: String,
-    has_sdp: bool,
+pub struct Step {
+    /// When it came.
+    pub now_ns: u64,
+    /// Who sent it, and to whom, as indices of [`Ladder::hosts`].
+    pub from: usize,
+    /// See `from`.
+    pub to: usize,
+    /// Method, as its sender wrote it.
+    pub method: Option<String>,
+    /// Status code.
+    pub status: Option<u16>,
+    /// Number and method of CSeq: which request it is, or answers.
+    pub cseq: (u32, String),
+    /// It describes media.
+    pub has_sdp: bool,
 }
 
 impl Ladder {
+    /// Hosts that have a line of their own.
+    pub const HOSTS_MAX: usize = 16;
+
     /// Of the call with this Call-ID.
     pub fn new(call_id: &str) -> Ladder {
         let (hosts, messages) = (Vec::new(), Vec::new());
@@ -54,26 +67,44 @@ impl Ladder {
             self.left_out += 1;
             return;
         }
-        let said = match (message.start.method, message.start.status) {
-            (Some(method), _) => String::from_utf8_lossy(method).into_owned(),
-            (None, Some(status)) => status.to_string(),
-            (None, None) => String::new(),
-        };
-        let has_sdp = message.has_sdp();
-        self.messages.push(Step { now_ns: met.now_ns, from, to, said, has_sdp });
+        let (number, method) = message.cseq.unwrap_or_default();
+        self.messages.push(Step {
+            now_ns: met.now_ns,
+            from,
+            to,
+            method: message.start.method.map(word),
+            status: message.start.status,
+            cseq: (number, word(method)),
+            has_sdp: message.has_sdp(),
+        });
     }
 
     fn host(&mut self, host: Endpoint) -> Option<usize> {
         let known = self.hosts.iter().position(|&other| other == host);
         known.or_else(|| {
-            (self.hosts.len() < HOSTS_MAX).then(|| self.hosts.push(host))?;
+            (self.hosts.len() < Ladder::HOSTS_MAX).then(|| self.hosts.push(host))?;
             Some(self.hosts.len() - 1)
         })
     }
 
+    /// Who sent or received messages, in the order in which they appeared.
+    pub fn hosts(&self) -> &[Endpoint] {
+        &self.hosts
+    }
+
+    /// The messages, in the order in which they came.
+    pub fn messages(&self) -> &[Step] {
+        &self.messages
+    }
+
+    /// Messages for which there was no room.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// The method or status of each message.
-    pub fn said(&self) -> impl Iterator<Item = &str> {
-        self.messages.iter().map(|step| step.said.as_str())
+    pub fn said(&self) -> impl Iterator<Item = String> {
+        self.messages.iter().map(Step::said)
     }
 
     /// The ladder as lines of text: times are seconds since the first message.
@@ -124,11 +155,22 @@ impl Ladder {
     }
 }
 
+/// What a sender likes, as text of bounded length.
+fn word(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(METHOD_BYTES_MAX)]).into_owned()
+}
+
 impl Step {
+    /// The method or status.
+    fn said(&self) -> String {
+        let status = || self.status.map(|status| status.to_string());
+        self.method.clone().or_else(status).unwrap_or_default()
+    }
+
     fn text(&self) -> String {
         // Methods are what a sender likes.
         let printable = |c: char| if c.is_control() { '?' } else { c };
-        let said: String = self.said.chars().map(printable).collect();
+        let said: String = self.said().chars().map(printable).collect();
         if self.has_sdp { said + " (SDP)" } else { said }
     }
 }

@@ -35,7 +35,7 @@ mod tracker;
 
 pub use call::{Call, Dialog, Ending, Party, Transport};
 pub use kernel_media::{KernelMedia, KernelStatus};
-pub use ladder::Ladder;
+pub use ladder::{Ladder, Step};
 pub use ledger::CallsLedger;
 pub use limits::Limits;
 pub use observer::{CallsObserver, Options};

@@ -146,6 +146,7 @@ fn needed(method: &Method, path: &str) -> Option<Scope> {
         "/api/v1/packets" | "/api/v1/talkers" | "/api/v1/sql" => Some(Scope::Packets),
         // They hold what the packets do: names, addresses of pages, who called whom.
         _ if path.starts_with("/api/v1/records/") => Some(Scope::Packets),
+        _ if path.starts_with("/api/v1/calls/") => Some(Scope::Packets),
         "/api/v1/rules/test" => Some(Scope::Read),
         _ if is_read => Some(Scope::Read),
         _ => Some(Scope::Control),
@@ -317,6 +318,7 @@ mod tests {
             ("GET", "/api/v1/sql", Some(Scope::Packets)),
             ("HEAD", "/api/v1/records/dns", Some(Scope::Packets)),
             ("GET", "/api/v1/talkers", Some(Scope::Packets)),
+            ("GET", "/api/v1/calls/1@host/ladder", Some(Scope::Packets)),
             ("GET", "/api/v1/recordings", Some(Scope::Read)),
             ("GET", "/api/v1/captures/1/rules", Some(Scope::Read)),
             ("POST", "/api/v1/captures/1/rules", Some(Scope::Control)),

@@ -72,6 +72,7 @@ fn routes() -> OpenApiRouter<Arc<Service>> {
         .routes(routes!(packets::download))
         .routes(routes!(records::list))
         .routes(routes!(records::talkers))
+        .routes(routes!(records::ladder::one))
         .routes(routes!(sql::ask))
         .routes(routes!(metrics::text))
         .routes(routes!(session::who, session::sign_in, session::sign_out))

@@ -56,6 +56,8 @@ pub const FLOW_MEMORY_BYTES: usize = 64 << 20;
 pub const CALLS_MAX: usize = 10_000;
 /// Streams of media, two for each call.
 pub const CALL_STREAMS_MAX: usize = 2 * CALLS_MAX;
+/// Bytes of the Call-ID of a ladder: calls with longer ones are not followed.
+pub const CALL_ID_BYTES_MAX: usize = 256;
 /// Memory of a question in SQL, in each of the searches: groups of some million rows.
 pub const SQL_MEMORY_BYTES: u64 = 256 << 20;
 /// Threads of such a question: half of a small machine, next to what captures.

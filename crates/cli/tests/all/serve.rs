@@ -52,6 +52,11 @@ impl Served {
     }
 }
 
+/// A text as a part of an address, whatever is in it.
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
 /// How many packets tcpdump reads.
 fn tcpdump(file: &Path, filter: &str) -> u64 {
     let outcome = run("tcpdump", &["--count", "-r", arg(file), filter]);

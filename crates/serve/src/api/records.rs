@@ -3,6 +3,7 @@
 
 mod finding;
 mod kept;
+pub mod ladder;
 mod talkers;
 
 use super::audit;

@@ -9,6 +9,7 @@ use ringside_rules::engine::Counts;
 use ringside_rules::language::{Rule, RuleId, RuleSet, Verdict};
 use ringside_serve::{Config, Limits, Listen, Orders, Server};
 use ringside_testkit::WAIT_MAX;
+use ringside_testkit::stacks::{Header, Stack};
 use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -251,4 +252,27 @@ pub fn read_all(stream: &mut impl Read) -> Vec<u8> {
 /// The folder of the page.
 pub fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("web")
+}
+
+/// A datagram of UDP over IPv4: source and destination, and their ports.
+pub fn datagram(addresses: [u8; 8], ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let ip = Header::Ipv4 { id: 1, dont_fragment: true, addresses, options: Vec::new() };
+    Stack(vec![Header::Ethernet, ip, Header::Udp { ports, has_checksum: true }]).uncut(payload)
+}
+
+/// A file of pcap: frames with their microseconds since a moment of 2023.
+pub fn write_pcap(path: &Path, frames: impl Iterator<Item = (u64, Vec<u8>)>) {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for (at_us, frame) in frames {
+        let (seconds, rest) = (at_us / 1_000_000, at_us % 1_000_000);
+        let length = frame.len() as u32;
+        for word in [1_700_000_000 + seconds as u32, rest as u32, length, length] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    std::fs::write(path, bytes).unwrap();
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic, and its helpers with it
 
 mod common;
+mod ladder;
 mod numbers;
 mod page;
 mod records;

@@ -1,10 +1,9 @@
 //! Records of recorded packets: how many, of what size, and what is said of those that are missing.
 //! That they are those of the commands is tested where the commands are.
 
-use crate::common::{Served, limits, with_service};
+use crate::common::{Served, datagram, limits, with_service, write_pcap};
 use ringside_core::Ledger;
 use ringside_serve::{Config, Limits};
-use ringside_testkit::stacks::{Header, Stack};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,32 +15,21 @@ const KINDS: [&str; 5] =
 
 /// A packet from 10.0.0.1 to 10.0.0.2.
 fn frame(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
-    let addresses = [10, 0, 0, 1, 10, 0, 0, 2];
-    let ip = Header::Ipv4 { id: 1, dont_fragment: true, addresses, options: Vec::new() };
-    Stack(vec![Header::Ethernet, ip, Header::Udp { ports, has_checksum: true }]).uncut(payload)
+    datagram([10, 0, 0, 1, 10, 0, 0, 2], ports, payload)
 }
 
 /// A capture of one packet of each flow, each longer than that before it, and of one question for
 /// each name.
 fn recorded(folder: &Path) -> PathBuf {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_c3d4u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
     let flows = (0..FLOWS).map(|at| frame([1000 + at, 9999], &vec![0; usize::from(at)]));
     let question = |at: u16| {
         let mut query = at.to_be_bytes().to_vec();
         query.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 4, b'n', b'a', b'm', b'e', 0, 0, 1, 0, 1]);
         frame([3000 + at, 53], &query)
     };
-    for (at, frame) in flows.chain((0..FLOWS).map(question)).enumerate() {
-        for word in [1_700_000_000, at as u32, frame.len() as u32, frame.len() as u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(frame);
-    }
+    let frames = flows.chain((0..FLOWS).map(question));
     let path = folder.join("recorded.pcap");
-    std::fs::write(&path, bytes).unwrap();
+    write_pcap(&path, (0..).zip(frames));
     path
 }
 

@@ -62,6 +62,7 @@ fn tokens_open_what_their_scopes_say() {
             ("GET", "/api/v1/packets", 403, 404),
             ("GET", "/api/v1/records/flows", 403, 404),
             ("GET", "/api/v1/talkers", 403, 404),
+            ("GET", "/api/v1/calls/1@host/ladder", 403, 404),
             ("POST", "/api/v1/captures/1/rules", 403, 400),
         ] {
             assert_eq!(with(method, path, "look"), for_looker, "{path}");

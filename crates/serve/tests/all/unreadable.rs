@@ -27,6 +27,7 @@ fn what_cannot_be_read_is_a_problem_that_the_route_declares() {
             ("get", "/api/v1/packets", "/api/v1/packets?fliter=udp", "", 400),
             ("get", "/api/v1/records/{kind}", "/api/v1/records/flows?limit=-1", "", 400),
             ("get", "/api/v1/talkers", "/api/v1/talkers?nothing=1", "", 400),
+            ("get", "/api/v1/calls/{call_id}/ladder", "/api/v1/calls/a/ladder?limit=x", "", 400),
             ("get", "/api/v1/sql", "/api/v1/sql?limit=1.5", "", 400),
         ] {
             let upper = method.to_uppercase();

@@ -1,10 +1,11 @@
 //! What recorded packets meant, asked over HTTP, is what the commands print of the same packets.
 
-use super::Served;
+use super::{Served, escaped};
 use crate::common::folder::{Folder, number};
 use crate::common::*;
-use ringside_testkit::{capture_sample, need_tool};
+use ringside_testkit::{by_run, capture_sample, need_tool};
 use serde_json::Value;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// A kind of record, the folder of captures that have many of them, and a filter that matches some
@@ -129,4 +130,72 @@ fn the_largest_come_first_and_talkers_are_the_ends_of_flows() {
         compared += talkers.len();
     }
     assert!(compared > 0);
+}
+
+/// Times and what was said of the lines that `--ladder` prints, and the hosts above them.
+fn printed_ladder(
+    capture: &Path,
+    call_id: &str,
+    filter: &str,
+) -> (Vec<String>, Vec<(String, String)>) {
+    let outcome = run_ringside(&["calls", "-r", arg(capture), "--ladder", call_id, filter]);
+    let text = outcome.text();
+    let mut lines = text.lines();
+    let hosts = lines.next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+    let message = |line: &str| {
+        let is_of_arrow = |c: char| "|<>- ".contains(c);
+        let (time, rung) = line.trim().split_once(' ').unwrap();
+        let said = rung.trim_matches(is_of_arrow).trim_end_matches(" to itself");
+        (time.to_owned(), said.to_owned())
+    };
+    (hosts, lines.map(message).collect())
+}
+
+/// The same of an answer.
+fn given_ladder(ladder: &Value) -> (Vec<String>, Vec<(String, String)>) {
+    let host = |host: &Value| {
+        let address: IpAddr = host["address"].as_str().unwrap().parse().unwrap();
+        SocketAddr::new(address, number(host, "port") as u16).to_string()
+    };
+    let message = |message: &Value| {
+        let seconds = message["since_ns"].as_i64().unwrap() as f64 / 1e9;
+        let status = || message["status"].to_string();
+        let said = message["method"].as_str().map_or_else(status, str::to_owned);
+        let sdp = if message["sdp"] == true { " (SDP)" } else { "" };
+        (format!("{seconds:.6}"), said + sdp)
+    };
+    let all = |name: &str| ladder[name].as_array().unwrap().iter();
+    (all("hosts").map(host).collect(), all("messages").map(message).collect())
+}
+
+#[test]
+fn ladders_are_those_that_the_command_prints() {
+    let test = "serve::records::ladders_are_those";
+    let captures = capture_sample(test, 2);
+    if captures.is_empty() || !need_tool(test, "curl") {
+        return;
+    }
+    let is_there = |path: &PathBuf| arg(path).contains("/voip/");
+    let captures: Vec<_> = captures.into_iter().filter(is_there).collect();
+    let folder = Folder::new();
+    let served = served(&folder, &captures);
+    let mut compared = 0;
+    for capture in &captures {
+        let Some(calls) = served.records("records/calls", capture, "") else { continue };
+        let calls = calls["records"].as_array().unwrap().iter();
+        for call in calls.take(by_run(5, 1_000)) {
+            let call_id = call["call_id"].as_str().unwrap();
+            for filter in ["", "src port 5060"] {
+                let path = format!("calls/{}/ladder", escaped(call_id));
+                let ladder = served.records(&path, capture, filter).unwrap();
+                let printed = printed_ladder(capture, call_id, filter);
+                assert_eq!(given_ladder(&ladder), printed, "{capture:?} {call_id} '{filter}'");
+                let is_whole = filter.is_empty();
+                let has_call = ladder["calls"].as_array().unwrap().contains(call);
+                assert!(has_call || !is_whole, "{capture:?} {call_id}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 0, "no call in the captures, so nothing was compared");
 }

@@ -91,6 +91,11 @@ impl Bounds {
         }
     }
 
+    /// Room for the records of an answer.
+    pub fn kept(&self) -> Kept {
+        Kept::new(self.count_max, self.bytes_max)
+    }
+
     /// What is missing, and what helps.
     pub fn text(&self, cause: Cause, kind: Kind) -> String {
         let count_max = grouped(self.count_max as u64);
@@ -131,28 +136,46 @@ pub fn find(
     bounds: &Bounds,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<(Kept, Answer), Problem> {
-    let kept = Mutex::new(Kept::new(bounds.count_max, bounds.bytes_max));
+    let kept = Mutex::new(bounds.kept());
     let observer = observer(kind, active, &kept)?;
+    let full = || (!kind.is_ranked()).then(|| lock(&kept).missing().next()).flatten();
+    let (answer, causes) = read(search, observer, bounds, is_gone, &full)?;
+    let mut kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    causes.into_iter().for_each(|cause| kept.miss(cause));
+    Ok((kept, answer))
+}
+
+/// Shows the packets of a search until the client has gone, `full` says that it is enough, or the
+/// bounds do; what was read, and what may be missing by that.
+///
+/// # Errors
+/// As [`Search::open`]; or a recording cannot be read.
+pub fn read(
+    search: &Search,
+    observer: Box<dyn Observer + '_>,
+    bounds: &Bounds,
+    is_gone: &dyn Fn() -> bool,
+    full: &dyn Fn() -> Option<Cause>,
+) -> Result<(Answer, Vec<Cause>), Problem> {
     let mut opened = search.open()?;
     let end_at = Instant::now() + bounds.time_max;
     let why = |packets_read| {
-        let full = || (!kind.is_ranked()).then(|| lock(&kept).missing().next()).flatten();
         let of_packets = (packets_read >= bounds.packets_max).then_some(Cause::Packets);
         let of_time = || (Instant::now() >= end_at).then_some(Cause::Time);
         is_gone().then_some(Cause::Gone).or_else(full).or(of_packets).or_else(of_time)
     };
     let (found, stopped) = show(&mut opened, observer, &why)?;
     let answer = opened.answer(found, stopped.is_some());
-    let mut kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut causes = Vec::new();
     match (answer.end, stopped) {
-        (End::Stopped, Some(cause)) => kept.miss(cause),
-        (End::Incomplete, _) => kept.miss(Cause::Recording),
+        (End::Stopped, Some(cause)) => causes.push(cause),
+        (End::Incomplete, _) => causes.push(Cause::Recording),
         _ => {}
     }
     if !answer.gaps.is_empty() {
-        kept.miss(Cause::Lost);
+        causes.push(Cause::Lost);
     }
-    Ok((kept, answer))
+    Ok((answer, causes))
 }
 
 /// Shows the packets until `why`, which gets the number that were read, says that it is enough;
@@ -194,15 +217,16 @@ fn observer<'k>(
         }
         Kind::Tls => Box::new(TlsObserver::new(streams(), log(kept, json(ringside_tls::text)))),
         Kind::Calls => {
-            let limits = ringside_calls::Limits {
-                calls: CALLS_MAX,
-                streams: CALL_STREAMS_MAX,
-                tcp: streams(),
-            };
-            let options = ringside_calls::Options { limits, ..Default::default() };
+            let options = ringside_calls::Options { limits: of_calls(), ..Default::default() };
             Box::new(CallsObserver::new(options, log(kept, json(ringside_calls::text))))
         }
     })
+}
+
+/// What calls may use in one of several searches.
+pub fn of_calls() -> ringside_calls::Limits {
+    let tcp = ringside_streams::Limits::default();
+    ringside_calls::Limits { calls: CALLS_MAX, streams: CALL_STREAMS_MAX, tcp }
 }
 
 fn flows<'k>(
@@ -218,7 +242,7 @@ fn flows<'k>(
 }
 
 /// A line of JSON of each record.
-fn json<R: Logged>(text: fn(&R) -> String) -> Box<dyn Format<R>> {
+pub fn json<R: Logged>(text: fn(&R) -> String) -> Box<dyn Format<R>> {
     Box::new(RecordLines::new(RecordFormat::Json, Names::default(), text))
 }
 
