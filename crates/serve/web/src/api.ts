@@ -135,6 +135,29 @@ export interface Records {
     search: Found;
 }
 
+/** A request has a method, a response a status. */
+export interface SipMessage {
+    time_ns: number;
+    since_ns: number;
+    /** Indices of hosts. */
+    from: number;
+    to: number;
+    method: string | null;
+    status: number | null;
+    cseq: number;
+    cseq_method: string;
+    sdp: boolean;
+}
+
+export interface CallLadder {
+    hosts: { address: string; port: number }[];
+    messages: SipMessage[];
+    left_out: number;
+    calls: Fact[];
+    incomplete: { cause: string; text: string }[];
+    search: Found;
+}
+
 export interface Who {
     name: string;
     scopes: string[];

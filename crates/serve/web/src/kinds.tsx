@@ -37,6 +37,10 @@ export interface Kind {
     /** None if a record is of all times that were asked for. */
     time: ((fact: Fact) => [number | null, number | null]) | null;
     details?: (fact: Fact) => ComponentChildren;
+    /** The Call-ID, where a record has messages that stand in a ladder. */
+    callId?: (fact: Fact) => string | null;
+    /** True if it can be shown as a diagram of who sends to whom. */
+    hasDiagram?: boolean;
 }
 
 export function text(fact: Fact, name: string): string | null {
@@ -49,7 +53,7 @@ export function number(fact: Fact, name: string): number | null {
     return typeof value === "number" ? value : null;
 }
 
-function objects(fact: Fact, name: string): Fact[] {
+export function objects(fact: Fact, name: string): Fact[] {
     return Array.isArray(fact[name]) ? (fact[name] as Fact[]) : [];
 }
 
@@ -58,7 +62,7 @@ function sum(fact: Fact, ...names: string[]): number {
 }
 
 /** An address with its port, as URLs have them. */
-function end(fact: Fact, address: string, port: string): string | null {
+export function end(fact: Fact, address: string, port: string): string | null {
     const [host, at] = [text(fact, address), text(fact, port)];
     if (host === null || at === null) return host;
     return host.includes(":") ? `[${host}]:${at}` : `${host}:${at}`;
@@ -155,6 +159,7 @@ const FLOWS: Kind = {
             ? ""
             : between(protocolOf(fact), fact, ["src", "src_port"], ["dst", "dst_port"]),
     time: (fact) => [number(fact, "first_ns"), number(fact, "last_ns")],
+    hasDiagram: true,
 };
 
 const TALKERS: Kind = {
@@ -262,7 +267,7 @@ const TLS: Kind = {
 /** Streams that stand in the filter of a call: two parties, sound and pictures, and their RTCP. */
 const STREAMS_MAX = 8;
 
-function quality(stream: Fact, name: string): number | null {
+export function quality(stream: Fact, name: string): number | null {
     const found = stream.quality;
     return found && typeof found === "object" ? number(found as Fact, name) : null;
 }
@@ -376,6 +381,7 @@ const CALLS: Kind = {
         ),
     ],
     details: (fact) => <Streams fact={fact} />,
+    callId: (fact) => text(fact, "call_id"),
 };
 
 /** The kinds of a screen. */

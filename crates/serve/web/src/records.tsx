@@ -1,5 +1,8 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, withQuery, type Fact, type Records as Answer } from "./api";
+import { useState } from "preact/hooks";
+import { useAnswer } from "./answer";
+import { withQuery, type Fact, type Records as Answer } from "./api";
+import { CallPanel } from "./call";
+import { Copied } from "./copied";
 import { packetsOf, type Column, type Kind, type Value } from "./kinds";
 import { link, type Screen } from "./place";
 import {
@@ -11,10 +14,13 @@ import {
     quoted,
     useRecordings,
 } from "./question";
+import { Sankey } from "./sankey";
 import { bytes, counted, grouped, moment } from "./words";
 
 /** Rows that are asked for: more than a person looks through, and fewer than a browser feels. */
 const ROWS = "500";
+/** Records that a diagram adds up: as many as an answer has. */
+const ADDED_UP = "10000";
 
 type Chosen = Record<string, string>;
 
@@ -91,16 +97,33 @@ function Cell({ column, fact }: { column: Column; fact: Fact }) {
     );
 }
 
-function Row({ kind, fact, chosen }: { kind: Kind; fact: Fact; chosen: Chosen }) {
+interface RowProps {
+    kind: Kind;
+    fact: Fact;
+    screen: Screen;
+    chosen: Chosen;
+}
+
+function Row({ kind, fact, screen, chosen }: RowProps) {
     const [open, setOpen] = useState(false);
     const packets = link("packets", packetsOf(kind, fact, questionOf(chosen)));
+    const call = kind.callId?.(fact) ?? "";
+    const isChosen = call !== "" && call === chosen.call;
     return (
         <>
-            <tr>
+            <tr class={isChosen ? "chosen" : ""}>
                 {kind.columns.map((column) => (
                     <Cell key={column.key} column={column} fact={fact} />
                 ))}
                 <td class="acts">
+                    {call && (
+                        <a
+                            href={link(screen, { ...chosen, call })}
+                            aria-current={isChosen ? "true" : undefined}
+                        >
+                            Ladder
+                        </a>
+                    )}
                     <a href={packets}>Packets</a>
                     <button class="plain" aria-expanded={open} onClick={() => setOpen(!open)}>
                         {open ? "Less" : "All"}
@@ -169,6 +192,7 @@ function Table({ answer, kind, screen, chosen }: TableProps) {
                             key={answer.records.indexOf(fact)}
                             kind={kind}
                             fact={fact}
+                            screen={screen}
                             chosen={chosen}
                         />
                     ))}
@@ -178,45 +202,17 @@ function Table({ answer, kind, screen, chosen }: TableProps) {
     );
 }
 
-/** A text to be taken elsewhere. Browsers let a page copy on this host and over TLS. */
-export function Copied({ name, text }: { name: string; text: string }) {
-    const [done, setDone] = useState(false);
-    const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true));
-    useEffect(() => setDone(false), [text]);
+/** Of links that show the same in another way. */
+function Tabs({ name, tabs }: { name: string; tabs: [string, string, boolean][] }) {
     return (
-        <p class="hint copied">
-            {name}: <code>{text}</code>
-            {isSecureContext && (
-                <button class="plain" onClick={copy} aria-label={`Copy: ${name}`}>
-                    {done ? "Copied" : "Copy"}
-                </button>
-            )}
-        </p>
+        <nav class="tabs" aria-label={name}>
+            {tabs.map(([text, href, isHere]) => (
+                <a key={text} href={href} aria-current={isHere ? "true" : undefined}>
+                    {text}
+                </a>
+            ))}
+        </nav>
     );
-}
-
-type State<T> = T | { error: string } | "working" | null;
-
-/** The answer to a question, which is asked anew when it changes. */
-export function useAnswer<T>(path: string, isAsked: boolean) {
-    const [state, set] = useState<State<T>>(null);
-    const asked = useRef<AbortController | null>(null);
-    const again = () => {
-        asked.current?.abort();
-        const gone = new AbortController();
-        asked.current = gone;
-        set("working");
-        ask<T>(path, { signal: gone.signal }).then(
-            set,
-            (error: Error) => gone.signal.aborted || set({ error: error.message }),
-        );
-    };
-    useEffect(() => {
-        set(null);
-        if (isAsked) again();
-        return () => asked.current?.abort();
-    }, [path]);
-    return { state, again };
 }
 
 interface Props {
@@ -230,24 +226,23 @@ export function Records({ screen, chosen, kinds }: Props) {
     const recordings = useRecordings();
     const kind = kinds.find(({ key }) => key === chosen.by) ?? (kinds[0] as Kind);
     const question = questionOf(chosen);
-    const path = withQuery(`/api/v1/${kind.path}`, { ...question, ...kind.asks, limit: ROWS });
+    const isDiagram = kind.hasDiagram === true && chosen.view === "sankey";
+    const limit = isDiagram ? ADDED_UP : ROWS;
+    const path = withQuery(`/api/v1/${kind.path}`, { ...question, ...kind.asks, limit });
     const { state, again } = useAnswer<Answer>(path, isQuestion(question));
     if (recordings?.length === 0) return <NoRecordings />;
     const answer = state !== null && state !== "working" && "records" in state ? state : null;
     return (
         <section class="panel">
             {kinds.length > 1 && (
-                <nav class="tabs" aria-label="Grouped by">
-                    {kinds.map(({ key, name }) => (
-                        <a
-                            key={key}
-                            href={link(screen, { ...chosen, by: key, sort: "" })}
-                            aria-current={key === kind.key ? "true" : undefined}
-                        >
-                            {name}
-                        </a>
-                    ))}
-                </nav>
+                <Tabs
+                    name="Grouped by"
+                    tabs={kinds.map(({ key, name }) => [
+                        name,
+                        link(screen, { ...chosen, by: key, sort: "" }),
+                        key === kind.key,
+                    ])}
+                />
             )}
             <QuestionForm
                 screen={screen}
@@ -264,7 +259,27 @@ export function Records({ screen, chosen, kinds }: Props) {
                 </p>
             )}
             {answer && <Summary answer={answer} kind={kind} />}
-            {answer && answer.records.length > 0 && (
+            {answer && kind.callId && chosen.call && (
+                <CallPanel
+                    key={chosen.call}
+                    kind={kind}
+                    chosen={chosen}
+                    fact={answer.records.find((fact) => kind.callId?.(fact) === chosen.call)}
+                />
+            )}
+            {answer && kind.hasDiagram && (
+                <Tabs
+                    name="Shown as"
+                    tabs={[
+                        ["Table", link(screen, { ...chosen, view: "" }), !isDiagram],
+                        ["Diagram", link(screen, { ...chosen, view: "sankey" }), isDiagram],
+                    ]}
+                />
+            )}
+            {answer && answer.records.length > 0 && isDiagram && (
+                <Sankey records={answer.records} chosen={chosen} />
+            )}
+            {answer && answer.records.length > 0 && !isDiagram && (
                 <Table answer={answer} kind={kind} screen={screen} chosen={chosen} />
             )}
             {kind.command && (

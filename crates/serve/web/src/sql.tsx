@@ -1,9 +1,10 @@
 // SQL about stored records: a statement, its rows, and what there is to ask about.
 
+import { useAnswer } from "./answer";
 import { withQuery, type Fact } from "./api";
+import { Copied } from "./copied";
 import { go, link } from "./place";
 import { quoted } from "./question";
-import { Copied, useAnswer } from "./records";
 import { grouped, moment } from "./words";
 
 interface Rows {
