@@ -135,7 +135,7 @@ pub fn need_tool(test: &str, tool: &str) -> bool {
 
 /// The file of a program in `PATH`. Starting it to see whether it is there would cost a test of
 /// tshark's a third of a second of CPU.
-fn program_file(tool: &str) -> Option<PathBuf> {
+pub fn program_file(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut files = std::env::split_paths(&path).map(|folder| folder.join(tool));
     files.find(|file| file.is_file())

@@ -1,6 +1,7 @@
 //! `ringside serve` next to a recording capture, asked by curl: what it says is what the capture
 //! accounts for, and what it gives is what tcpdump reads.
 
+mod browser;
 mod records;
 mod tls;
 
