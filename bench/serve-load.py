@@ -117,6 +117,10 @@ class Service:
         answer = connection.getresponse()
         while time.monotonic() < until:
             line = answer.readline()
+            if not line:
+                with self.lock:
+                    self.answers[f"page ended, {answer.status}"] += 1
+                return
             with self.lock:
                 self.events += line.startswith(b"data:")
         connection.close()

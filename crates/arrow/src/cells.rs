@@ -56,6 +56,15 @@ impl Cells {
         Some(())
     }
 
+    /// Bytes of text.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Cells::Text(cells) => cells.values_slice().len(),
+            Cells::List(cells) => cells.values_ref().values_slice().len(),
+            Cells::Bool(_) | Cells::Number(_) | Cells::Port(_) => 0,
+        }
+    }
+
     /// What was added, and nothing again.
     pub fn finish(&mut self) -> ArrayRef {
         let builder: &mut dyn ArrayBuilder = match self {

@@ -36,6 +36,11 @@ impl Rows {
         self.len
     }
 
+    /// Bytes of their text: of one column less than 2 GiB, which is what its offsets reach.
+    pub fn text_bytes(&self) -> usize {
+        self.cells.iter().map(Cells::text_bytes).sum()
+    }
+
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -5,7 +5,7 @@ use crate::source::{ReadOptions, RingSource};
 use ringside_core::ledger::sum;
 use ringside_core::limits::MERGE_HOLD_NS;
 use ringside_core::share::Hello;
-use ringside_core::{Frame, Source};
+use ringside_core::{Frame, Source, Timestamp};
 use ringside_store::merge::Merger;
 use ringside_sys::clock;
 use std::thread::sleep;
@@ -69,6 +69,17 @@ impl Reader {
     /// True when the owner has ended and every frame was given out.
     pub fn is_finished(&self) -> bool {
         self.merger.is_empty() && self.sources.iter().all(RingSource::is_at_end)
+    }
+
+    /// True if the ring's memory contradicted itself: reading ended there.
+    pub fn is_damaged(&self) -> bool {
+        self.sources.iter().any(RingSource::is_damaged)
+    }
+
+    /// No later frame is older than this; zero while that is not known, as frames wait for others.
+    pub fn low_water(&self) -> Timestamp {
+        let floors = self.sources.iter().map(RingSource::floor).min();
+        floors.filter(|_| self.merger.is_empty()).unwrap_or_default()
     }
 
     /// Frames given out.

@@ -203,6 +203,11 @@ impl RingSource {
         self.low_water
     }
 
+    /// True if the ring's memory contradicted itself, and no error said so yet.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
     /// True if nothing will be fetched any more.
     pub(crate) fn is_at_end(&self) -> bool {
         self.finished

@@ -4,9 +4,9 @@
 use crate::columns::{self, PacketColumns};
 use crate::error;
 use crate::frames::Step;
-use crate::interpreter::{self, Turn};
+use crate::interpreter;
 use crate::reading::Reading;
-use crate::records::{self, Kind, Records};
+use crate::records::{self, Kind, ROWS_MAX, Records};
 use anyhow::anyhow;
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -16,12 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::Value;
 use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
-
-/// Rows of a batch: some MB, which stays in a processor's cache.
-const ROWS_MAX: usize = 16_384;
 
 /// Bytes of packets in a batch, if they are asked for: far below the 2 GiB of a column.
 const DATA_BYTES_MAX: usize = 64 << 20;
@@ -64,27 +62,15 @@ enum Maker {
 }
 
 impl Maker {
-    fn is_full(&self) -> bool {
-        match self {
-            Maker::Packets(columns) => {
-                columns.len() >= ROWS_MAX || columns.data_bytes() >= DATA_BYTES_MAX
-            }
-            Maker::Records(records) => records.len() >= ROWS_MAX,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Maker::Packets(columns) => columns.len(),
-            Maker::Records(records) => records.len(),
-        }
-    }
-
-    fn finish(&mut self) -> anyhow::Result<RecordBatch> {
-        match self {
-            Maker::Packets(columns) => Ok(columns.finish()?),
-            Maker::Records(records) => records.finish(),
-        }
+    /// The next batch that is full; if `all`, also one that is not.
+    fn take(&mut self, all: bool) -> anyhow::Result<Option<RecordBatch>> {
+        let columns = match self {
+            Maker::Records(records) => return records.take(all),
+            Maker::Packets(columns) => columns,
+        };
+        let is_full = columns.len() >= ROWS_MAX || columns.data_bytes() >= DATA_BYTES_MAX;
+        let is_wanted = is_full || (all && columns.len() > 0);
+        Ok(if is_wanted { Some(columns.finish()?) } else { None })
     }
 }
 
@@ -93,6 +79,8 @@ struct Supply {
     reading: Reading,
     maker: Maker,
     is_over: bool,
+    /// Why it is, to be said once what came before was handed on.
+    failure: Option<anyhow::Error>,
     /// When the batch that is being made began to wait.
     since: Instant,
     last: LastLedger,
@@ -106,26 +94,39 @@ impl Supply {
             }
             Rows::Records(kind) => Maker::Records(Records::new(kind)?),
         };
-        Ok(Supply { reading, maker, is_over: false, since: Instant::now(), last })
+        Ok(Supply { reading, maker, is_over: false, failure: None, since: Instant::now(), last })
     }
 
-    /// Reads on; done if a batch is ready, or nothing will come.
-    fn step(&mut self) -> anyhow::Result<Turn> {
-        if self.is_over {
-            return Ok(Turn::Done);
+    /// Reads on: a batch, the end, or nothing yet.
+    fn step(&mut self) -> anyhow::Result<Option<Next>> {
+        if !self.is_over {
+            self.read();
         }
+        let is_old = self.since.elapsed() >= WAIT_MAX && self.reading.is_live();
+        if let Some(batch) = self.maker.take(self.is_over || is_old)? {
+            self.since = Instant::now();
+            return Ok(Some(Next::Batch(batch)));
+        }
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(self.is_over.then_some(Next::End)),
+        }
+    }
+
+    fn read(&mut self) {
         let Supply { reading, maker, .. } = self;
         let step = reading.show(&mut |frame, interfaces| match maker {
             // Text in memory is never refused.
             Maker::Packets(columns) => columns.put(frame, interfaces).unwrap_or_default(),
             Maker::Records(records) => records.show(frame, interfaces),
         });
+        if let (Ok(Step::Idle), Maker::Records(records)) = (&step, maker) {
+            records.advance(reading.low_water());
+        }
         if !matches!(step, Ok(Step::Some | Step::Idle)) {
             self.end();
         }
-        let is_old = step? != Step::Some && self.since.elapsed() >= WAIT_MAX;
-        let is_ready = self.is_over || self.maker.is_full() || (is_old && self.maker.len() > 0);
-        Ok(if is_ready { Turn::Done } else { Turn::More })
+        self.failure = step.err();
     }
 
     fn end(&mut self) {
@@ -133,12 +134,6 @@ impl Supply {
         if let Maker::Records(records) = &mut self.maker {
             records.end();
         }
-        self.note();
-    }
-
-    /// Notes the account, for who asks.
-    fn note(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.ledger());
     }
 
     fn ledger(&self) -> Value {
@@ -148,51 +143,54 @@ impl Supply {
         }
         ledger
     }
-
-    /// The batch that [`step`](Supply::step) has made; none at the end.
-    fn take(&mut self) -> anyhow::Result<Option<RecordBatch>> {
-        self.since = Instant::now();
-        if self.maker.len() == 0 {
-            return Ok(None);
-        }
-        self.maker.finish().map(Some)
-    }
 }
 
+/// What a step came to.
+enum Next {
+    Batch(RecordBatch),
+    End,
+}
+
+/// Notes the account, for the program that asks when the reading is gone.
 impl Drop for Supply {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.note();
-        }
+        self.end();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.ledger());
     }
 }
 
 /// A supply, as another library reads it through C.
 struct Stream {
-    supply: Supply,
+    /// None after the end.
+    supply: Option<Mutex<Supply>>,
     schema: SchemaRef,
     /// Of the thread that runs Python: signals are looked at there, and warnings said. On another
     /// one that might wait for a thread that waits for this one.
     python: ThreadId,
-    is_done: bool,
 }
 
 impl Stream {
-    fn read(&mut self) -> anyhow::Result<Option<RecordBatch>> {
-        let is_python = thread::current().id() == self.python;
+    fn read(&self) -> anyhow::Result<Option<RecordBatch>> {
+        let Some(supply) = &self.supply else { return Ok(None) };
         let external = |error: PyErr| anyhow!("{error}");
-        let turn = |py: Python<'_>| interpreter::run(py, || self.supply.step()).map_err(external);
-        match is_python.then(|| Python::try_attach(turn)).flatten() {
-            Some(done) => done?,
-            None => while self.supply.step()? == Turn::More {},
+        let is_python = thread::current().id() == self.python;
+        let turn = |py: Python<'_>| interpreter::run(py, supply, Supply::step).map_err(external);
+        let next = match is_python.then(|| Python::try_attach(turn)).flatten() {
+            Some(next) => next?,
+            None => loop {
+                let step = supply.lock().unwrap_or_else(PoisonError::into_inner).step()?;
+                if let Some(next) = step {
+                    break next;
+                }
+            },
+        };
+        if let Next::Batch(batch) = next {
+            return Ok(Some(batch));
         }
-        let batch = self.supply.take()?;
-        if self.supply.is_over && is_python {
-            let missing = self.supply.reading.missing();
-            let say = |py: Python<'_>| interpreter::warn_all(py, &missing).map_err(external);
-            Python::try_attach(say).transpose()?;
-        }
-        Ok(batch)
+        let missing = supply.lock().unwrap_or_else(PoisonError::into_inner).reading.missing();
+        let say = |py: Python<'_>| interpreter::warn_all(py, &missing).map_err(external);
+        is_python.then(|| Python::try_attach(say)).flatten().transpose()?;
+        Ok(None)
     }
 }
 
@@ -200,11 +198,12 @@ impl Iterator for Stream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
+        // This is called from C, which a panic would end with the whole process.
+        let read = catch_unwind(AssertUnwindSafe(|| self.read()));
+        let batch = read.unwrap_or_else(|_| Err(anyhow!("reading panicked: this is a fault")));
+        if !matches!(batch, Ok(Some(_))) {
+            self.supply = None;
         }
-        let batch = self.read();
-        self.is_done = self.supply.is_over || batch.is_err();
         batch.map_err(|error| ArrowError::ExternalError(format!("{error:#}").into())).transpose()
     }
 }
@@ -256,7 +255,8 @@ impl Batches {
         // The interface lets a producer keep to its own types.
         let _ = requested_schema;
         let (supply, python) = (self.supply(py)?, thread::current().id());
-        let stream = Stream { supply, schema: self.rows.schema(), python, is_done: false };
+        let supply = Some(Mutex::new(supply));
+        let stream = Stream { supply, schema: self.rows.schema(), python };
         stream_capsule(py, Box::new(stream))
     }
 
@@ -272,7 +272,7 @@ impl Batches {
 
     /// Where every packet and record is of the last reading that ended; None before.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let last = interpreter::lock(py, &self.last).clone();
+        let last = interpreter::ask(py, &self.last, |last| last.clone());
         last.map(|ledger| interpreter::to_python(py, &ledger)).transpose()
     }
 }
@@ -288,19 +288,19 @@ impl BatchIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let supply = &mut *interpreter::lock(py, &self.0);
-        let was_over = supply.is_over;
-        interpreter::run(py, || supply.step())?;
-        if supply.is_over && !was_over {
-            interpreter::warn_all(py, &supply.reading.missing())?;
+        match interpreter::run(py, &self.0, Supply::step)? {
+            Next::Batch(batch) => Ok(Some(Batch(batch))),
+            Next::End => {
+                let missing = interpreter::ask(py, &self.0, |supply| supply.reading.missing());
+                interpreter::warn_all(py, &missing)?;
+                Ok(None)
+            }
         }
-        let batch = supply.take().map_err(|error| error::to_python(&error))?;
-        Ok(batch.map(Batch))
     }
 
     /// Where every packet and record is that was read so far.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let ledger = interpreter::lock(py, &self.0).ledger();
+        let ledger = interpreter::ask(py, &self.0, |supply| supply.ledger());
         interpreter::to_python(py, &ledger)
     }
 }

@@ -158,6 +158,10 @@ impl PacketColumns {
         if let Some(mut data) = full.data {
             columns.push(Arc::new(data.finish()));
         }
+        if full.len < full.rows {
+            // Of a capture that runs many small batches may be kept.
+            columns.iter_mut().filter_map(Arc::get_mut).for_each(|column| column.shrink_to_fit());
+        }
         RecordBatch::try_new(full.schema, columns)
     }
 }

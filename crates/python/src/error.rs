@@ -48,5 +48,5 @@ fn is_the_askers(error: &FilterError) -> bool {
 /// Warns as Python does, which may be an exception if the program wants that.
 pub fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     let text = CString::new(text.replace('\0', " "))?;
-    PyErr::warn(py, &py.get_type::<RingsideWarning>(), &text, 2)
+    PyErr::warn(py, &py.get_type::<RingsideWarning>(), &text, 1)
 }

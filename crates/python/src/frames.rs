@@ -1,8 +1,8 @@
 //! Where packets come from: recordings, or a running capture.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use ringside_client::{Attachment, ReadOptions, Reader};
-use ringside_core::{Frame, Source, SourceInterface};
+use ringside_core::{Frame, Source, SourceInterface, Timestamp};
 use ringside_search::{Opened, Programs, Search};
 use ringside_store::StoredSource;
 use ringside_sys::clock;
@@ -22,9 +22,9 @@ pub type Each<'e> = &'e mut dyn FnMut(&Frame<'_>, &[SourceInterface]);
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Perhaps there were some packets.
+    /// There are more at once.
     Some,
-    /// None came, but some may.
+    /// Those that are there were handed on; others may come.
     Idle,
     /// None will come again.
     End,
@@ -37,6 +37,15 @@ pub trait Frames: Send {
     /// # Errors
     /// An input cannot be read, or the filter is none for its packets.
     fn show(&mut self, count_max: u64, each: Each<'_>) -> anyhow::Result<Step>;
+
+    /// True if packets come as they are received.
+    fn is_live(&self) -> bool;
+
+    /// No later packet is older than this.
+    fn low_water(&self) -> Timestamp;
+
+    /// The interfaces that are known.
+    fn interfaces(&self) -> &[SourceInterface];
 
     /// Where every packet is. `is_stopped` if the reading ended before its input.
     fn ledger(&self, is_stopped: bool) -> Value;
@@ -81,14 +90,27 @@ impl Frames for Stored {
                 break;
             }
             let link_type = SourceInterface::of(&frame.meta, interfaces)?.link_type;
+            let is_meant = filter.accepts(&frame, link_type)?;
             *read += 1;
-            if filter.accepts(&frame, link_type)? {
+            if is_meant {
                 *matched += 1;
                 left -= 1;
                 each(&frame, interfaces);
             }
         }
         Ok(Step::Some)
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    fn low_water(&self) -> Timestamp {
+        self.opened.source.low_water()
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        &self.interfaces
     }
 
     fn ledger(&self, is_stopped: bool) -> Value {
@@ -136,18 +158,32 @@ impl Live {
 
 impl Frames for Live {
     fn show(&mut self, count_max: u64, each: Each<'_>) -> anyhow::Result<Step> {
-        let mut timeout = WAIT;
-        for _ in 0..count_max.min(STEP_FRAMES_MAX) {
+        let frames_max = count_max.min(STEP_FRAMES_MAX);
+        let (mut timeout, mut shown) = (WAIT, 0);
+        while shown < frames_max {
             let Some(frame) = self.reader.next_frame(timeout) else { break };
             each(&frame, &self.interfaces);
-            timeout = Duration::ZERO;
+            (timeout, shown) = (Duration::ZERO, shown + 1);
         }
         self.filtered = self.reader.filtered();
-        Ok(match timeout.is_zero() {
-            true => Step::Some,
-            false if self.reader.is_finished() => Step::End,
-            false => Step::Idle,
+        ensure!(!self.reader.is_damaged(), "the capture's shared memory contradicts itself");
+        Ok(match () {
+            () if shown == frames_max => Step::Some,
+            () if self.reader.is_finished() => Step::End,
+            () => Step::Idle,
         })
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn low_water(&self) -> Timestamp {
+        self.reader.low_water()
+    }
+
+    fn interfaces(&self) -> &[SourceInterface] {
+        &self.interfaces
     }
 
     fn ledger(&self, is_stopped: bool) -> Value {

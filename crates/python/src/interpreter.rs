@@ -1,49 +1,49 @@
-//! Calls from Python that take their time: without its lock, and ended by Ctrl-C.
+//! Work for Python that takes its time: without its lock, and ended by Ctrl-C.
 
 use crate::error::{to_python as exception, warn};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long Python waits before its signals are looked at.
+/// How long Python waits before its signals are looked at, and before others have their turn.
 const ATTENTION: Duration = Duration::from_millis(100);
 
-/// Whether there is more to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Yes.
-    More,
-    /// No.
-    Done,
-}
-
-/// Calls `work` until it is done, while other threads of Python run.
+/// Has `work` look at `state` until it gives something, while other threads of Python run. Whatever
+/// Python does meanwhile (handlers of signals, other threads) may ask for the same state.
 ///
 /// # Errors
 /// `work` failed, or a signal came whose handler raised.
-pub fn run(py: Python<'_>, mut work: impl FnMut() -> anyhow::Result<Turn> + Send) -> PyResult<()> {
+pub fn run<S: Send, T: Send>(
+    py: Python<'_>,
+    state: &Mutex<S>,
+    mut work: impl FnMut(&mut S) -> anyhow::Result<Option<T>> + Send,
+) -> PyResult<T> {
     loop {
-        let turn = py.detach(|| {
+        let done = py.detach(|| {
             let until = Instant::now() + ATTENTION;
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             loop {
-                match work() {
-                    Ok(Turn::More) if Instant::now() < until => {}
-                    turn => return turn,
+                match work(&mut state) {
+                    Ok(None) if Instant::now() < until => {}
+                    done => return done,
                 }
             }
         });
-        if turn.map_err(|error| exception(&error))? == Turn::Done {
-            return Ok(());
+        if let Some(done) = done.map_err(|error| exception(&error))? {
+            return Ok(done);
         }
         py.check_signals()?;
     }
 }
 
-/// The value, for which this thread may wait while others of Python run.
-pub fn lock<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
-    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+/// What `read` says of the state, for which this thread may wait while others of Python run.
+pub fn ask<S: Send, T: Send>(
+    py: Python<'_>,
+    state: &Mutex<S>,
+    read: impl FnOnce(MutexGuard<'_, S>) -> T + Send,
+) -> T {
+    py.detach(|| read(state.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// JSON as Python's own objects.

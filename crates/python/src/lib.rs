@@ -6,7 +6,8 @@
 //! of them. Columns go to other libraries by Arrow's C interface, so that none of them is needed,
 //! nor copied into.
 //!
-//! No panic crosses into Python as anything but an exception: PyO3 sees to that.
+//! No panic crosses into Python as anything but an exception: PyO3 sees to that, and the stream
+//! that C reads does itself.
 
 mod batches;
 mod columns;

@@ -22,11 +22,15 @@ pub fn when(value: &Bound<'_, PyAny>) -> PyResult<When> {
         .extract()
         .map_err(|_| PyTypeError::new_err("a moment is text, a datetime, or seconds since 1970"))?;
     let since = Duration::try_from_secs_f64(seconds);
-    let since = since.map_err(|_| PyValueError::new_err("a moment is not before 1970"))?;
+    let since =
+        since.map_err(|_| PyValueError::new_err("a moment is a number, and not before 1970"))?;
     // More digits than microseconds are the float's, not the moment's.
     let ns = u64::try_from((since.as_nanos() + 500) / 1_000 * 1_000);
     ns.map(|ns| When::At(Timestamp(ns))).map_err(|_| PyValueError::new_err("too late"))
 }
+
+/// 100 years of 366 days.
+const SPAN_MAX_S: f64 = 100.0 * 366.0 * 86_400.0;
 
 /// A span: text as `10m`, a timedelta, or seconds.
 ///
@@ -41,6 +45,8 @@ pub fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let seconds: f64 = seconds
         .extract()
         .map_err(|_| PyTypeError::new_err("a span is text as \"10m\", a timedelta, or seconds"))?;
-    let span = Duration::try_from_secs_f64(seconds);
-    span.map_err(|_| PyValueError::new_err("a span of time is not negative"))
+    // The same bounds as of text.
+    let is_span = seconds > 0.0 && seconds <= SPAN_MAX_S;
+    let text = "a span of time is longer than 0 and at most 100 years";
+    is_span.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| PyValueError::new_err(text))
 }

@@ -1,7 +1,7 @@
 //! One packet after the other.
 
 use crate::frames::Step;
-use crate::interpreter::{self, Turn};
+use crate::interpreter;
 use crate::reading::Reading;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -156,24 +156,36 @@ struct State {
     /// Of the last step, which hands on a few hundred.
     waiting: VecDeque<Packet>,
     is_over: bool,
+    /// Why it is, to be said once what came before was handed on.
+    failure: Option<anyhow::Error>,
 }
 
 impl PacketIterator {
     /// Of a reading.
     pub fn new(reading: Reading) -> PacketIterator {
-        PacketIterator(Mutex::new(State { reading, waiting: VecDeque::new(), is_over: false }))
+        let waiting = VecDeque::new();
+        PacketIterator(Mutex::new(State { reading, waiting, is_over: false, failure: None }))
     }
 }
 
 impl State {
-    fn fill(&mut self) -> anyhow::Result<Turn> {
-        let State { reading, waiting, is_over } = self;
-        let step = reading.show(&mut |frame, interfaces| {
-            waiting.push_back(Packet::of(frame, interfaces));
-        });
-        *is_over = !matches!(step, Ok(Step::Some | Step::Idle));
-        let is_done = step? == Step::End || !waiting.is_empty();
-        Ok(if is_done { Turn::Done } else { Turn::More })
+    /// The next packet, the end, or nothing yet.
+    fn step(&mut self) -> anyhow::Result<Option<Option<Packet>>> {
+        let State { reading, waiting, is_over, failure } = self;
+        if waiting.is_empty() && !*is_over {
+            let step = reading.show(&mut |frame, interfaces| {
+                waiting.push_back(Packet::of(frame, interfaces));
+            });
+            *is_over = !matches!(step, Ok(Step::Some | Step::Idle));
+            *failure = step.err();
+        }
+        if let Some(packet) = waiting.pop_front() {
+            return Ok(Some(Some(packet)));
+        }
+        match failure.take() {
+            Some(error) => Err(error),
+            None => Ok(is_over.then_some(None)),
+        }
     }
 }
 
@@ -184,19 +196,17 @@ impl PacketIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Packet>> {
-        let state = &mut *interpreter::lock(py, &self.0);
-        if state.waiting.is_empty() && !state.is_over {
-            interpreter::run(py, || state.fill())?;
-            if state.is_over {
-                interpreter::warn_all(py, &state.reading.missing())?;
-            }
+        let packet = interpreter::run(py, &self.0, State::step)?;
+        if packet.is_none() {
+            let missing = interpreter::ask(py, &self.0, |state| state.reading.missing());
+            interpreter::warn_all(py, &missing)?;
         }
-        Ok(state.waiting.pop_front())
+        Ok(packet)
     }
 
-    /// Where every packet is that was read so far: docs of `Packets.ledger`.
+    /// Where every packet is that was read so far, as `Packets.ledger` says it.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let ledger = interpreter::lock(py, &self.0).reading.ledger();
+        let ledger = interpreter::ask(py, &self.0, |state| state.reading.ledger());
         interpreter::to_python(py, &ledger)
     }
 }

@@ -4,18 +4,19 @@ use crate::batches::{Batches, Rows};
 use crate::error;
 use crate::filter_child;
 use crate::frames::{Frames, Live, Step, Stored};
-use crate::interpreter::{self, Turn};
+use crate::interpreter;
 use crate::moment;
 use crate::packet::PacketIterator;
 use crate::reading::{Limit, Reading};
 use crate::records::Kind;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use ringside_core::SourceInterface;
+use ringside_core::{Frame, SourceInterface};
 use ringside_search::{Copier, Output, Programs, Search, Span};
 use ringside_store::Format;
 use ringside_terminal::units::When;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where packets come from.
@@ -88,32 +89,6 @@ impl Packets {
         Ok(Reading::new(frames, self.limit))
     }
 
-    /// Reads all, and hands each to `each`; the reading at its end.
-    fn read_all(
-        &self,
-        py: Python<'_>,
-        each: &mut (
-                 dyn FnMut(&ringside_core::Frame<'_>, &[SourceInterface]) -> anyhow::Result<()>
-                     + Send
-             ),
-    ) -> PyResult<Reading> {
-        let mut reading = self.read(py)?;
-        interpreter::run(py, || {
-            let mut failed = None;
-            let step = reading.show(&mut |frame, interfaces| {
-                if failed.is_none() {
-                    failed = each(frame, interfaces).err();
-                }
-            })?;
-            match failed {
-                Some(error) => Err(error),
-                None => Ok(if step == Step::End { Turn::Done } else { Turn::More }),
-            }
-        })?;
-        interpreter::warn_all(py, &reading.missing())?;
-        Ok(reading)
-    }
-
     fn columns(&self, rows: Rows) -> Batches {
         let packets = self.clone();
         Batches::new(Box::new(move |py| packets.read(py)), rows)
@@ -124,17 +99,87 @@ impl Packets {
     }
 }
 
+/// Reads all of a reading, and hands each packet to `each`; the reading at its end.
+fn drain(
+    py: Python<'_>,
+    reading: Reading,
+    each: &mut (dyn FnMut(&Frame<'_>, &[SourceInterface]) -> anyhow::Result<()> + Send),
+) -> PyResult<Reading> {
+    let reading = Mutex::new(reading);
+    interpreter::run(py, &reading, |reading| {
+        let mut failed = None;
+        let step = reading.show(&mut |frame, interfaces| {
+            if failed.is_none() {
+                failed = each(frame, interfaces).err();
+            }
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok((step == Step::End).then_some(())),
+        }
+    })?;
+    let reading = reading.into_inner().unwrap_or_else(PoisonError::into_inner);
+    interpreter::warn_all(py, &reading.missing())?;
+    Ok(reading)
+}
+
+/// The later of two beginnings.
+fn later(one: Option<When>, other: Option<When>) -> PyResult<Option<When>> {
+    Ok(match (one, other) {
+        (Some(When::At(one)), Some(When::At(other))) => Some(When::At(one.max(other))),
+        (Some(When::BeforeNewest(one)), Some(When::BeforeNewest(other))) => {
+            Some(When::BeforeNewest(one.min(other)))
+        }
+        (Some(_), Some(_)) => return Err(PyValueError::new_err(MIXED)),
+        (one, other) => one.or(other),
+    })
+}
+
+/// The earlier of two ends.
+fn earlier(one: Option<When>, other: Option<When>) -> PyResult<Option<When>> {
+    Ok(match (one, other) {
+        (Some(When::At(one)), Some(When::At(other))) => Some(When::At(one.min(other))),
+        (Some(When::BeforeNewest(one)), Some(When::BeforeNewest(other))) => {
+            Some(When::BeforeNewest(one.max(other)))
+        }
+        (Some(_), Some(_)) => return Err(PyValueError::new_err(MIXED)),
+        (one, other) => one.or(other),
+    })
+}
+
+const MIXED: &str = "a moment and a span before the newest packet are not compared before it is \
+    known: give both sides at once";
+
+/// True if each parenthesis is closed, in order: only then two expressions are one.
+fn is_closed(expression: &str) -> bool {
+    let mut open = 0_usize;
+    let closes = expression.chars().all(|c| match c {
+        '(' => {
+            open += 1;
+            true
+        }
+        ')' => open.checked_sub(1).map(|left| open = left).is_some(),
+        _ => true,
+    });
+    closes && open == 0
+}
+
 #[pymethods]
 impl Packets {
-    /// Those that also match a pcap-filter(7) expression.
-    fn filter(&self, expression: &str) -> Packets {
+    /// Those that also match a pcap-filter(7) expression. Several are one expression, in their
+    /// order: what `vlan` and `mpls` say of those behind them holds here too.
+    fn filter(&self, expression: &str) -> PyResult<Packets> {
         let expression = expression.trim();
+        if !is_closed(expression) {
+            let text = format!("filter '{expression}': a parenthesis is not closed, or not open");
+            return Err(PyValueError::new_err(text));
+        }
         let filter = match (self.filter.is_empty(), expression.is_empty()) {
             (_, true) => self.filter.clone(),
             (true, false) => expression.to_owned(),
             (false, false) => format!("({}) and ({expression})", self.filter),
         };
-        Packets { filter, ..self.clone() }
+        Ok(Packets { filter, ..self.clone() })
     }
 
     /// Those from `begin` on and before `end`; None is without a bound. A moment is a datetime,
@@ -145,12 +190,12 @@ impl Packets {
         begin: Option<Bound<'_, PyAny>>,
         end: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Packets> {
-        let Origin::Stored(paths, _) = &self.origin else {
+        let Origin::Stored(paths, span) = &self.origin else {
             let text = "a capture that runs is read from now on; last(\"30s\") begins before";
             return Err(PyValueError::new_err(text));
         };
-        let from = begin.as_ref().map(moment::when).transpose()?;
-        let to = end.as_ref().map(moment::when).transpose()?;
+        let from = later(span.from, begin.as_ref().map(moment::when).transpose()?)?;
+        let to = earlier(span.to, end.as_ref().map(moment::when).transpose()?)?;
         let origin = Origin::Stored(paths.clone(), Span { from, to });
         Ok(Packets { origin, ..self.clone() })
     }
@@ -160,11 +205,14 @@ impl Packets {
     fn last(&self, span: &Bound<'_, PyAny>) -> PyResult<Packets> {
         let span = moment::duration(span)?;
         let origin = match &self.origin {
-            Origin::Stored(paths, _) => {
-                let span = Span { from: Some(When::BeforeNewest(span)), to: None };
-                Origin::Stored(paths.clone(), span)
+            Origin::Stored(paths, known) => {
+                let from = later(known.from, Some(When::BeforeNewest(span)))?;
+                Origin::Stored(paths.clone(), Span { from, to: known.to })
             }
-            Origin::Live(socket, _) => Origin::Live(socket.clone(), Some(span)),
+            Origin::Live(socket, known) => {
+                let ago = known.map_or(span, |known| known.min(span));
+                Origin::Live(socket.clone(), Some(ago))
+            }
         };
         Ok(Packets { origin, ..self.clone() })
     }
@@ -173,8 +221,9 @@ impl Packets {
     /// seconds): how the reading of a running capture ends.
     #[pyo3(signature = (packets = None, time = None))]
     fn limit(&self, packets: Option<u64>, time: Option<Bound<'_, PyAny>>) -> PyResult<Packets> {
-        let time = time.as_ref().map(moment::duration).transpose()?.or(self.limit.time);
-        let packets = packets.unwrap_or(self.limit.packets);
+        let time = time.as_ref().map(moment::duration).transpose()?;
+        let time = time.into_iter().chain(self.limit.time).min();
+        let packets = packets.unwrap_or(u64::MAX).min(self.limit.packets);
         Ok(Packets { limit: Limit { packets, time }, ..self.clone() })
     }
 
@@ -220,7 +269,7 @@ impl Packets {
     /// Reads them, and says how many there are.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         let mut count = 0;
-        self.read_all(py, &mut |_, _| {
+        drain(py, self.read(py)?, &mut |_, _| {
             count += 1;
             Ok(())
         })?;
@@ -230,7 +279,7 @@ impl Packets {
     /// Reads them, and says where every packet is: matched, turned away by the filter, outside of
     /// the span, lost while it was recorded.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let ledger = self.read_all(py, &mut |_, _| Ok(()))?.ledger();
+        let ledger = drain(py, self.read(py)?, &mut |_, _| Ok(()))?.ledger();
         interpreter::to_python(py, &ledger)
     }
 
@@ -241,11 +290,13 @@ impl Packets {
             Origin::Stored(inputs, _) => &inputs[..],
             Origin::Live(..) => &[],
         };
+        // What is wrong with the packets is known before a file is made, or emptied.
+        let reading = self.read(py)?;
         let format = Format::of_path(&path).unwrap_or(Format::Pcapng);
         let copier = Copier::to_file(&path, format, inputs);
         let mut copier = copier.map_err(|error| error::to_python(&error))?;
         let (mut count, mut known) = (0, 0);
-        let read = self.read_all(py, &mut |frame, interfaces| {
+        let read = drain(py, reading, &mut |frame, interfaces| {
             for interface in &interfaces[known..] {
                 copier.add_interface(interface)?;
             }
@@ -253,12 +304,20 @@ impl Packets {
             count += 1;
             copier.put(frame)
         });
-        if let Err(error) = read {
-            // What was copied before is whole.
-            let _ = copier.abandon();
-            return Err(error);
+        let mut finish = |reading: Reading| {
+            // Interfaces without a packet are part of the file too.
+            let mut rest = reading.interfaces()[known..].iter();
+            rest.try_for_each(|interface| copier.add_interface(interface))?;
+            copier.finish()
+        };
+        match read {
+            Ok(reading) => finish(reading).map_err(|error| error::to_python(&error))?,
+            Err(error) => {
+                // What was copied before is whole.
+                let _ = copier.abandon();
+                return Err(error);
+            }
         }
-        copier.finish().map_err(|error| error::to_python(&error))?;
         Ok(count)
     }
 

@@ -1,21 +1,29 @@
 //! What packets meant, as columns: flows, transactions and calls.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use ringside_arrow::{Columns, Rows, WrongRecord};
 use ringside_calls::CallsObserver;
 use ringside_core::{Frame, LaneId, SourceInterface, Timestamp};
 use ringside_dns::DnsObserver;
-use ringside_flow::{FlowMonitor, FlowTable, SinkCounts};
+use ringside_flow::{FlowObserver, FlowTable, NoFlow, SinkCounts};
 use ringside_http::HttpObserver;
-use ringside_inspect::{Observer, Pump};
-use ringside_logs::{LogCounts, Logged, Monitor, RecordSink, Watched};
+use ringside_inspect::{Ahead, DissectedFrame, Observer, Pump, Received};
+use ringside_logs::{LogCounts, Logged, RecordSink, Watched};
 use ringside_record::{Record, Row};
 use ringside_tls::TlsObserver;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Rows of a batch: some MB, which stays in a processor's cache.
+pub const ROWS_MAX: usize = 16_384;
+
+/// Bytes of text in a batch, of names and headers that hosts on the network chose: far below the
+/// 2 GiB of a column.
+const TEXT_BYTES_MAX: usize = 64 << 20;
 
 /// A kind of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +57,7 @@ impl Kind {
 pub struct Records {
     pump: Option<Pump<'static>>,
     made: Made,
-    ledger: Box<dyn Fn() -> Value + Send>,
+    ledger: Ledger,
 }
 
 impl Records {
@@ -70,6 +78,13 @@ impl Records {
         }
     }
 
+    /// No later packet is older than this: what was due before is over.
+    pub fn advance(&mut self, low_water: Timestamp) {
+        if let Some(pump) = &mut self.pump {
+            pump.advance(low_water);
+        }
+    }
+
     /// No packet will come again: whatever is open ends.
     pub fn end(&mut self) {
         if let Some(pump) = self.pump.take() {
@@ -77,27 +92,28 @@ impl Records {
         }
     }
 
-    /// Records that wait.
-    pub fn len(&self) -> usize {
-        self.made.lock().rows.len()
-    }
-
-    /// A batch of them.
+    /// The next batch that is full; if `all`, also one that is not.
     ///
     /// # Errors
     /// A record was none, which is a mistake of ours.
-    pub fn finish(&mut self) -> anyhow::Result<RecordBatch> {
+    pub fn take(&mut self, all: bool) -> anyhow::Result<Option<RecordBatch>> {
         let mut made = self.made.lock();
         if let Some(wrong) = made.wrong.take() {
             bail!("a record cannot be a row: {wrong}");
         }
-        made.rows.finish().context("records as columns")
+        if made.full.is_empty() && all && !made.rows.is_empty() {
+            made.seal()?;
+        }
+        Ok(made.full.pop_front())
     }
 
-    /// Where packets and records are.
+    /// Where packets and records are. Those that wait were made, and not handed on.
     pub fn ledger(&self) -> Value {
         let mut ledger = (self.ledger)();
-        ledger["records"] = self.made.lock().count.into();
+        let made = self.made.lock();
+        let full = made.full.iter().map(RecordBatch::num_rows).sum::<usize>();
+        ledger["records"] = made.count.into();
+        ledger["waiting"] = (full + made.rows.len()).into();
         ledger
     }
 }
@@ -107,6 +123,8 @@ impl Records {
 struct Made(Arc<Mutex<MadeRows>>);
 
 struct MadeRows {
+    /// Batches that are full: what ends at once, as all flows at the end, becomes several.
+    full: VecDeque<RecordBatch>,
     rows: Rows,
     count: u64,
     wrong: Option<WrongRecord>,
@@ -114,8 +132,8 @@ struct MadeRows {
 
 impl Made {
     fn new(columns: Columns) -> Made {
-        let rows = Rows::new(Arc::new(columns));
-        Made(Arc::new(Mutex::new(MadeRows { rows, count: 0, wrong: None })))
+        let (full, rows) = (VecDeque::new(), Rows::new(Arc::new(columns)));
+        Made(Arc::new(Mutex::new(MadeRows { full, rows, count: 0, wrong: None })))
     }
 
     fn lock(&self) -> MutexGuard<'_, MadeRows> {
@@ -127,10 +145,51 @@ impl Made {
         if made.wrong.is_some() {
             return;
         }
-        match made.rows.put(&Row { record, interface }) {
-            Ok(()) => made.count += 1,
-            Err(wrong) => made.wrong = Some(wrong),
+        made.wrong = made.add(&Row { record, interface }).err();
+    }
+}
+
+impl MadeRows {
+    fn add<R: Record>(&mut self, row: &Row<'_, R>) -> Result<(), WrongRecord> {
+        self.rows.put(row)?;
+        self.count += 1;
+        if self.rows.len() >= ROWS_MAX || self.rows.text_bytes() >= TEXT_BYTES_MAX {
+            self.seal()?;
         }
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<(), WrongRecord> {
+        let batch = self.rows.finish()?;
+        self.full.push_back(batch);
+        Ok(())
+    }
+}
+
+/// An observer that can be asked meanwhile.
+struct Shared<O>(Arc<Mutex<O>>);
+
+impl<O> Shared<O> {
+    fn lock(&self) -> MutexGuard<'_, O> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<O: Observer> Observer for Shared<O> {
+    fn see(&mut self, frame: &DissectedFrame<'_>, received: &Received<'_>) {
+        self.lock().see(frame, received);
+    }
+
+    fn look_ahead(&mut self, frames: &Ahead<'_>) {
+        self.lock().look_ahead(frames);
+    }
+
+    fn tick(&mut self, low_water: Timestamp) {
+        self.lock().tick(low_water);
+    }
+
+    fn finish(&mut self) {
+        self.lock().finish();
     }
 }
 
@@ -208,33 +267,36 @@ fn rows<R: Logged>(made: &Made) -> Vec<(String, Box<dyn RecordSink<R>>)> {
 fn watched<O: Watched + 'static>(
     observer: O,
     json: fn(&O::Status) -> Value,
-) -> (Box<dyn Observer>, Ledger)
-where
-    O::Status: 'static,
-{
-    let monitor = Monitor::new(observer);
-    let handle = monitor.handle();
-    (Box::new(monitor), Box::new(move || json(&handle.status())))
+) -> (Box<dyn Observer>, Ledger) {
+    shared(observer, move |observer| json(&observer.status(true)))
+}
+
+/// An observer, and what `json` says of it whenever it is asked.
+fn shared<O: Observer + 'static>(
+    observer: O,
+    json: impl Fn(&O) -> Value + Send + 'static,
+) -> (Box<dyn Observer>, Ledger) {
+    let observer = Arc::new(Mutex::new(observer));
+    let asked = Shared(Arc::clone(&observer));
+    (Box::new(Shared(observer)), Box::new(move || json(&asked.lock())))
 }
 
 fn flows(active: Duration, made: &Made) -> anyhow::Result<(Box<dyn Observer>, Ledger)> {
     let table = FlowTable::new(ringside_flow::Limits { active, ..Default::default() })?;
-    let sink = FlowRows(made.clone(), SinkCounts::default());
-    let monitor = FlowMonitor::new(table, vec![("rows".to_owned(), Box::new(sink))], None);
-    let handle = monitor.handle();
-    let ledger = move || {
-        let status = handle.status();
-        let no_flow = ringside_flow::NoFlow::ALL.map(|cause| (cause.name(), cause as usize));
-        let no_flow = no_flow.map(|(name, index)| (name, json!(status.ledger.no_flow[index])));
+    let sink: Box<dyn ringside_flow::RecordSink> =
+        Box::new(FlowRows(made.clone(), SinkCounts::default()));
+    Ok(shared(FlowObserver::new(table, vec![sink]), |flows: &FlowObserver<'static>| {
+        let (ledger, held) = (flows.table().ledger(), flows.table().held());
+        let no_flow =
+            NoFlow::ALL.map(|cause| (cause.name(), json!(ledger.no_flow[cause as usize])));
         json!({
-            "received": status.ledger.received,
-            "exported": status.ledger.exported,
-            "held": status.held,
+            "received": ledger.received,
+            "exported": ledger.exported,
+            "held": held,
             "no_flow": ringside_logs::object(no_flow),
-            "balances": status.ledger.balances(status.held),
+            "balances": ledger.balances(held),
         })
-    };
-    Ok((Box::new(monitor), Box::new(ledger)))
+    }))
 }
 
 /// The schema of a kind.

@@ -299,6 +299,12 @@ fn what_is_wrong_is_an_exception_and_what_is_missing_a_warning() {
         ("FileNotFoundError", "/none"),
         ("ValueError", "last("),
         ("ValueError", "100 years"),
+        ("ValueError", "parenthesis"),
+        ("ValueError", "100 years"),
+        ("ValueError", "1970"),
+        ("ValueError", "100 years"),
+        ("ValueError", "both sides"),
+        ("ValueError", "porrt"),
     ];
     for (line, (kind, text)) in found.iter().zip(expected) {
         assert_eq!(line[0], kind, "{line}");
@@ -311,6 +317,43 @@ fn what_is_wrong_is_an_exception_and_what_is_missing_a_warning() {
         assert_eq!(line[1].as_array().unwrap().len(), 1, "{line}");
     }
     assert_eq!(rest[4..], [json!("incomplete"), json!("RingsideWarning")]);
+}
+
+#[test]
+fn many_flows_that_end_at_once_are_several_batches_and_an_account_at_any_time() {
+    const FLOWS: u64 = 40_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scan.pcap");
+    let frames: Vec<Vec<u8>> = (0..FLOWS)
+        .map(|number| {
+            let mut frame = udp_frame(0);
+            frame[34..36].copy_from_slice(&(number as u16).to_be_bytes());
+            frame[29] = (number >> 16) as u8;
+            frame
+        })
+        .collect();
+    write_pcap(&path, frames.iter().map(Vec::as_slice));
+    let script = "flows = iter(ringside.open(sys.argv[1]).flows())\n\
+        sizes = [len(next(flows))]\n\
+        print(json.dumps(flows.ledger()['records']))\n\
+        sizes += [len(batch) for batch in flows]\n\
+        print(json.dumps([sizes, flows.ledger()['records']]))\n\
+        early = ringside.open(sys.argv[1]).flows()\n\
+        iterator = iter(early)\nnext(iterator)\ndel iterator\n\
+        print(json.dumps(early.ledger()['records']))";
+    let lines = Package::new().lines(script, &[arg(&path)]);
+    let counts = |account: &Value| {
+        assert_eq!(account["balances"], true, "{account}");
+        [&account["received"]["packets"], &account["records"], &account["waiting"]]
+            .map(|count| count.as_u64().unwrap())
+    };
+    let sizes: Vec<u64> = serde_json::from_value(lines[1][0].clone()).unwrap();
+    assert!(sizes.len() > 2 && sizes.iter().all(|&rows| rows <= 16_384), "{sizes:?}");
+    assert_eq!(sizes.iter().sum::<u64>(), FLOWS);
+    assert_eq!(counts(&lines[0]), [FLOWS, FLOWS, FLOWS - sizes[0]]);
+    assert_eq!(counts(&lines[1][1]), [FLOWS, FLOWS, 0]);
+    // Of a reading that was given up, what it did not hand on is counted.
+    assert_eq!(counts(&lines[2]), [FLOWS, FLOWS, FLOWS - sizes[0]]);
 }
 
 #[test]

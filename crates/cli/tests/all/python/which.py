@@ -3,6 +3,12 @@ path, copy = sys.argv[1:]
 all_packets = ringside.open(path)
 some = all_packets.filter("dst port 5010 or dst port 5011").filter("udp")
 
+# Each one narrows, whatever was asked before.
+begin, end = all_packets.between("1970-01-01T00:00:00Z", 1), all_packets.between(end=2)
+assert begin.between(end=100).count() == begin.count() and end.between(1).count() == \
+    all_packets.between(1, 2).count()
+assert all_packets.limit(5).limit(100).count() == 5
+
 print(json.dumps({
     "all": all_packets.count(),
     "some": some.count(),

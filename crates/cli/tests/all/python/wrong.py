@@ -25,6 +25,12 @@ for work in [
     lambda: ringside.attach("/none").count(),
     lambda: ringside.attach("/none").between(1),
     lambda: list(packets.flows(active="1000000d")),
+    lambda: packets.filter("tcp) or (udp"),
+    lambda: packets.last(0),
+    lambda: packets.between(float("nan")),
+    lambda: packets.limit(time=1e19),
+    lambda: packets.between("-1m").between(5),
+    lambda: packets.filter("porrt 5").save(cut),
 ]:
     print(json.dumps(what(work)))
 
