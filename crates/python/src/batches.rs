@@ -14,6 +14,7 @@ use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, St
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use ringside_core::limits::BATCH_FRAMES_MAX;
 use serde_json::Value;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,7 +69,9 @@ impl Maker {
             Maker::Records(records) => return records.take(all),
             Maker::Packets(columns) => columns,
         };
-        let is_full = columns.len() >= ROWS_MAX || columns.data_bytes() >= DATA_BYTES_MAX;
+        // One step more might not fit into the memory that was taken for the rows.
+        let has_room = columns.len() + BATCH_FRAMES_MAX <= ROWS_MAX;
+        let is_full = !has_room || columns.data_bytes() >= DATA_BYTES_MAX;
         let is_wanted = is_full || (all && columns.len() > 0);
         Ok(if is_wanted { Some(columns.finish()?) } else { None })
     }

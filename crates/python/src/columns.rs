@@ -60,7 +60,7 @@ pub struct PacketColumns {
 }
 
 impl PacketColumns {
-    /// None yet, with memory for so many rows: columns that grow are copied each time.
+    /// None yet, with memory for `rows`: columns that grow are copied each time.
     pub fn new(has_data: bool, rows: usize) -> PacketColumns {
         let text = |bytes| StringBuilder::with_capacity(rows, rows * bytes);
         let time = TimestampNanosecondBuilder::with_capacity(rows).with_timezone("UTC");

@@ -35,7 +35,7 @@ pub trait Frames: Send {
     /// Hands the next that match to `each`, at most `count_max`.
     ///
     /// # Errors
-    /// An input cannot be read, or the filter is none for its packets.
+    /// An input cannot be read, or libpcap refuses the filter for its packets.
     fn show(&mut self, count_max: u64, each: Each<'_>) -> anyhow::Result<Step>;
 
     /// True if packets come as they are received.
@@ -140,7 +140,7 @@ impl Live {
     /// on, as far as its memory reaches; `None` for now.
     ///
     /// # Errors
-    /// No capture shares a ring there, or the filter is none for its interfaces.
+    /// No capture shares a ring there, or libpcap refuses the filter for its interfaces.
     pub fn open(socket: &Path, ago: Option<Duration>, programs: &Programs) -> anyhow::Result<Live> {
         let attachment = Attachment::connect(socket)?;
         let interfaces = attachment.hello().interfaces.clone();

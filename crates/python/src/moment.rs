@@ -35,7 +35,7 @@ const SPAN_MAX_S: f64 = 100.0 * 366.0 * 86_400.0;
 /// A span: text as `10m`, a timedelta, or seconds.
 ///
 /// # Errors
-/// It is none of these, or negative.
+/// It is none of these, 0 or negative, or longer than 100 years.
 pub fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     if let Ok(text) = value.cast::<PyString>() {
         return units::duration(text.to_str()?).map_err(PyValueError::new_err);

@@ -217,7 +217,7 @@ impl Packets {
         Ok(Packets { origin, ..self.clone() })
     }
 
-    /// Not more than so many packets, and not after so long on the clock ("10s", a timedelta, or
+    /// At most this number of packets, within this time on the clock ("10s", a timedelta, or
     /// seconds): how the reading of a running capture ends.
     #[pyo3(signature = (packets = None, time = None))]
     fn limit(&self, packets: Option<u64>, time: Option<Bound<'_, PyAny>>) -> PyResult<Packets> {

@@ -32,7 +32,7 @@ pub struct Reading {
 impl Reading {
     /// Of these packets, up to a limit.
     pub fn new(frames: Box<dyn Frames>, limit: Limit) -> Reading {
-        // A time beyond what a clock counts is none.
+        // A time beyond what a clock counts is no limit.
         let until = limit.time.and_then(|time| Instant::now().checked_add(time));
         Reading { frames, left: limit.packets, until, has_ended: false, has_failed: false }
     }

@@ -64,7 +64,7 @@ impl Records {
     /// None yet.
     ///
     /// # Errors
-    /// The time of flows is none.
+    /// The table of flows refuses the time.
     pub fn new(kind: Kind) -> anyhow::Result<Records> {
         let made = Made::new(kind.columns());
         let (observer, ledger) = observer(kind, &made)?;
